@@ -1,0 +1,65 @@
+// Kernel IR to machine code, for the host CPU (ORC object) and NVIDIA GPUs (PTX, then cubin by ptxas-equivalent
+// in the driver or by the ptxas program at test time). The only user of LLVM. Promises: equal kernel keys give
+// equal code; + - * / sqrt are never contracted (unless fast_math); code never reads or writes outside its arrays.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/passes/pipeline.h"
+#include "runtime/base/error.h"
+#include "runtime/program/program.h"
+
+namespace gk::codegen {
+
+struct Target {
+  program::TargetKind kind = program::TargetKind::Host;
+  int sm = 90;                    // Cuda: 75, 80, 86, 89, 90, 100, 120 …
+  int multiprocessors = 132;      // Cuda
+  int64_t shared_bytes_max = 48 * 1024;
+};
+
+struct Stats {
+  int64_t kernels_compiled = 0;
+  int64_t memory_cache_hits = 0;
+  int64_t disk_cache_hits = 0;
+  double llvm_ms = 0, assemble_ms = 0;
+};
+
+/// Compiles kernels and keeps their code, in memory and, for a non-empty cache_dir, on disk (many processes may
+/// share it: temporary file and rename; a corrupt entry is a miss). Thread-safe.
+class Compiler {
+ public:
+  Compiler(Target target, std::string cache_dir);
+  ~Compiler();
+  /// Fills codes, functions, launch dims and fault arguments of the schedule.
+  Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule);
+  /// Text for --emit=llvm and --emit=ptx.
+  Result<std::string> llvm_text(const ir::Kernel& k);
+  Result<std::string> ptx_text(const ir::Kernel& k);
+  Stats stats() const;
+  const Target& target() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Entry points of a host object: fn(params, begin, end).
+using HostEntry = void (*)(void* const* params, int64_t begin, int64_t end);
+/// A host object linked into this process by LLVM's JIT linker; unlinked when destroyed. The engine wraps it
+/// as a hal::Module.
+class HostImage {
+ public:
+  static Result<std::shared_ptr<HostImage>> load(const program::Code& code);
+  ~HostImage();
+  HostEntry find(std::string_view name) const;  // null: no such function
+
+ private:
+  struct Impl;
+  explicit HostImage(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gk::codegen

@@ -1,0 +1,161 @@
+// The hardware abstraction: what a back end must give. Owns the interfaces of device, raw memory, loaded
+// code, stream, event, recorder and driver graph. Implementations: cuda/, host/, trace/ (wraps another one).
+// Promises: no call throws; every failing call is a typed Error (Device or OutOfMemory) that names the call.
+// Not for pooling, leases or ordering policy: those are runtime/memory and runtime/exec.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/error.h"
+#include "runtime/program/program.h"
+
+namespace gk::hal {
+
+enum class Placement : uint8_t { Device, Pinned /* page-locked host memory the device can read */ };
+
+struct DeviceInfo {
+  std::string name;         // "NVIDIA H200", "host"
+  std::string id;           // "cuda:0", "host", "trace(host)"
+  program::TargetKind target = program::TargetKind::Host;
+  int sm = 0;               // 90 for compute capability 9.0; 0 on host
+  int multiprocessors = 0;  // host: worker threads
+  int64_t total_bytes = 0;
+  int64_t shared_bytes_max = 0;  // dynamic shared memory a block may opt in to
+  std::string driver;       // "13.0 (580.159.03)"
+  bool has_blas_lt = false;
+};
+
+/// Raw memory from the driver. address is valid on the device; host_address is null unless the CPU may touch it.
+struct Allocation {
+  void* address = nullptr;
+  void* host_address = nullptr;
+  int64_t size_bytes = 0;
+  Placement placement = Placement::Device;
+};
+
+/// A kernel entry point in loaded code.
+class Function {
+ public:
+  virtual ~Function() = default;
+};
+/// Loaded code; destroying it unloads it (the caller keeps it alive while work that uses it may run).
+class Module {
+ public:
+  virtual ~Module() = default;
+  virtual Result<Function*> function(std::string_view name) = 0;
+};
+
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual Result<bool> done() = 0;   // never blocks
+  virtual Result<void> wait() = 0;   // blocks the calling thread
+};
+
+/// A kernel launch: params[i] points to the bytes of argument i (as cuLaunchKernel takes them).
+struct KernelLaunch {
+  Function* function = nullptr;
+  program::LaunchDims dims;
+  std::span<void* const> params;
+  std::span<const uint32_t> param_sizes;  // bytes of each argument
+};
+struct CopyOp {
+  void* dst = nullptr;
+  const void* src = nullptr;
+  int64_t size_bytes = 0;
+};
+struct MatMulOp {
+  const program::MatMulCall* call = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
+};
+
+using NodeId = int32_t;
+
+/// One recorder, two implementations: run now on a stream (ids are 0, deps ignored: streams order), or add to
+/// a graph after `deps`. Everything given is copied before the call returns.
+class Recorder {
+ public:
+  virtual ~Recorder() = default;
+  virtual Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) = 0;
+  virtual Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) = 0;
+  virtual Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) = 0;
+};
+
+class Stream : public Recorder {
+ public:
+  virtual Result<void> synchronize() = 0;
+  virtual Result<std::unique_ptr<Event>> record() = 0;
+  virtual Result<void> wait(Event& e) = 0;
+};
+
+/// An instantiated graph.
+class GraphExec {
+ public:
+  virtual ~GraphExec() = default;
+  /// One driver call.
+  virtual Result<void> launch(Stream& s) = 0;
+  /// Patches a kernel node (function, dims, params). Launches in flight keep the old ones.
+  virtual Result<void> set_kernel(NodeId node, const KernelLaunch& launch) = 0;
+  virtual Result<void> set_copy(NodeId node, const CopyOp& op) = 0;
+  virtual bool can_set_matmul() const = 0;
+};
+
+class Graph : public Recorder {
+ public:
+  /// Several executables may come from one graph.
+  virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
+  virtual int64_t num_nodes() const = 0;  // driver nodes
+  virtual int64_t num_edges() const = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual Result<Allocation> allocate(int64_t size_bytes, Placement placement) = 0;
+  virtual Result<void> release(const Allocation& a) = 0;
+  virtual Result<std::shared_ptr<Module>> load(const program::Code& code) = 0;
+  virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
+  virtual Result<std::unique_ptr<Graph>> create_graph() = 0;
+  /// Synchronous with respect to the host, after all work on `s`.
+  virtual Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) = 0;
+  /// The host memory may be reused on return.
+  virtual Result<void> write(void* dst, const void* src, int64_t size_bytes, Stream& s) = 0;
+  virtual Result<void> synchronize() = 0;
+  /// True where `call` can be given to a library (cuBLASLt, OpenBLAS) with all its parts.
+  virtual bool supports(const program::MatMulCall& call) const = 0;
+  /// Driver calls made so far (kernel launches, graph launches, copies, allocations …).
+  virtual int64_t driver_calls() const = 0;
+};
+
+struct OpenOptions {
+  int threads = 0;             // host workers; 0: all cores
+  int64_t memory_limit_bytes = 0;  // enforced by the pool, reported here for dumps
+};
+
+/// "host", "cuda", "cuda:1", "trace" (trace around host), "trace:cuda". Errors: Device E0501 (no such
+/// device), E0502 (driver too old or missing).
+Result<std::shared_ptr<Device>> open(std::string_view name, const OpenOptions& options);
+/// The devices that answer, best first ("cuda:0", "host").
+std::vector<DeviceInfo> list_devices();
+
+/// Host code loading is the compiler's to give (LLVM's JIT linker): set once by the engine.
+using HostLoader = Result<std::shared_ptr<Module>> (*)(const program::Code& code);
+void set_host_loader(HostLoader loader);
+/// What a host entry looks like, and how a host Module hands it out.
+using HostEntry = void (*)(void* const* params, int64_t begin, int64_t end);
+class HostFunction : public Function {
+ public:
+  explicit HostFunction(HostEntry e) : entry(e) {}
+  HostEntry entry;
+};
+
+}  // namespace gk::hal

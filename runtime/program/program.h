@@ -1,0 +1,128 @@
+// Program: the hinge between compiler and runtime. Plain data: code blobs, steps in order with what they
+// read and write, arena offsets, slots and scalar parameters. The compiler makes it and never sees a device;
+// the runtime runs it and never sees LLVM.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
+#include "runtime/base/shape.h"
+
+namespace gk::program {
+
+enum class TargetKind : uint8_t { Host, Cuda };
+
+/// Code for one target, shared between programs. `key` identifies it in every cache.
+struct Code {
+  enum class Format : uint8_t { HostObject /* relocatable ELF */, Cubin, Ptx };
+  Format format = Format::HostObject;
+  std::string key;
+  std::string bytes;
+  std::vector<std::string> functions;  // entry points in it
+};
+
+/// Where a step finds memory: an external slot or the executable's arena.
+struct Ref {
+  enum class Kind : uint8_t { Slot, Arena };
+  Kind kind = Kind::Slot;
+  int32_t index = 0;         // Slot: number. Arena: number of the temporary
+  int64_t offset_bytes = 0;  // from the slot's or the arena's start
+  int64_t size_bytes = 0;    // extent that is touched, from offset (0: nothing)
+  bool operator==(const Ref&) const = default;
+};
+
+/// One kernel argument: pointer, value known now, or a scalar slot read at launch (and patched by update).
+struct Arg {
+  enum class Kind : uint8_t { Pointer, Value, ScalarSlot, Faults, StepIndex };
+  Kind kind = Kind::Pointer;
+  Ref ref;             // Pointer
+  Scalar value{};      // Value
+  int32_t slot = -1;   // ScalarSlot
+  DType dtype{};       // ScalarSlot: what the kernel takes
+};
+
+struct LaunchDims {
+  uint32_t grid[3] = {1, 1, 1};
+  uint32_t block[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;
+  // Host: the entry is called as fn(args, begin, end) over [0, items) in chunks of at most `grain`.
+  int64_t items = 0;
+  int64_t grain = 1;
+};
+
+/// C = act(A @ B + bias), row-major with leading dimensions, batch strides in elements.
+struct MatMulCall {
+  DType dtype = DType::F32;
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  int64_t lda = 0, ldb = 0, ldc = 0;
+  bool trans_a = false, trans_b = false;  // the stored matrix is the transpose
+  int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  bool has_bias = false;                  // bias[n]
+  enum class Activation : uint8_t { None, Relu, Gelu } activation = Activation::None;
+  bool tf32 = false;
+};
+
+struct SourceMark {
+  Span span{};
+};
+struct FaultSite {
+  uint8_t kind = 0;  // as ir::FaultSite::Kind
+  Span span{};
+};
+
+struct Step {
+  enum class Kind : uint8_t { Launch, Copy, MatMul };
+  Kind kind = Kind::Launch;
+  std::string label;            // for people and dumps: "maximum+add", "matmul", …
+  Span span{};
+  std::vector<Ref> reads, writes;
+  // Launch
+  int32_t code = -1;            // Program::codes
+  std::string function;
+  LaunchDims dims;
+  std::vector<Arg> args;
+  std::vector<FaultSite> fault_sites;
+  // Copy: src = reads[0], dst = writes[0], same size
+  // MatMul: a, b, (bias) = reads; c = writes[0]
+  MatMulCall matmul;
+};
+
+struct Slot {
+  std::string name;
+  DType dtype = DType::F32;
+  Shape shape;
+  int64_t size_bytes = 0;
+  bool read = false, written = false, fresh = false;
+};
+
+struct Program {
+  std::string name;
+  TargetKind target = TargetKind::Host;
+  std::vector<std::shared_ptr<const Code>> codes;
+  std::vector<Step> steps;      // in a valid order: later steps may depend on earlier ones only
+  std::vector<Slot> slots;
+  std::vector<Scalar> scalars;  // defaults of the scalar slots
+  int64_t arena_bytes = 0;      // every temporary lies in [0, arena_bytes), 256-byte aligned
+  int64_t temporaries = 0;      // for stats: number and unplanned sum
+  int64_t temporaries_bytes = 0;
+  int64_t fused_ops = 0;
+  bool uses_faults = false;
+};
+
+/// What a kernel writes on the first fault; zeroed by the runtime. `state` 0: none, 1: claimed, 2: complete.
+struct FaultRecord {
+  uint32_t state = 0;
+  uint32_t site = 0;
+  int64_t step = 0;
+  int64_t axis = 0;
+  int64_t index = 0;
+  int64_t extent = 0;
+};
+
+/// `--emit=plan`: steps, reads, writes, arena, one line each. Stable text.
+std::string print(const Program& p);
+}  // namespace gk::program
