@@ -1,0 +1,52 @@
+// User kernels: the body of `kernel k(...) over i in n { … }` typed and lowered to kernel IR. Explicit index code:
+// locals, if, for, while, break, continue, atomics, elementwise math. Every mistake is an error at its span.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/kernel.h"
+#include "compiler/ir/type.h"
+#include "compiler/syntax/ast.h"
+
+namespace gk::sema {
+
+/// The type of one argument at a call, in parameter order.
+struct KernelArg {
+  bool is_array = false;
+  ir::Type type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
+};
+
+struct KernelOptions {
+  bool unchecked = false;
+  bool fast_math = false;
+  DType default_float = DType::F32;
+  // Names outside the kernel: only `const`s. nullopt: no such const.
+  std::function<std::optional<Scalar>(const std::string&)> find_const;
+};
+
+struct LoweredKernel {
+  std::shared_ptr<const ir::Kernel> kernel;
+  // Kernel parameters: first the user's, in order (scalars as Scalar params of the declared dtype), then i64
+  // scalars, one per entry here: the extent of axis `axis` of user parameter `param`.
+  struct ExtentParam {
+    int param, axis;
+  };
+  std::vector<ExtentParam> extent_params;
+  // The iteration space `in n` / `in (n, m)`: each kernel axis is a dynamic KSize whose parameter follows the
+  // extent params, in order (i64). How the host computes them is `extents` of the definition, evaluated by sema
+  // with `dim_names` bound.
+  int first_axis_param = 0;
+  std::vector<std::string> dim_names;  // names bound by the signature (f32[n]) with where they come from
+  std::vector<ExtentParam> dim_sources;
+};
+
+/// Lowers `def` for arguments of these types. Unannotated parameters take the argument's type. A bare `f32` takes a
+/// scalar; `f32[]` a 0-d array.
+Result<LoweredKernel> lower_kernel(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
+                                   const KernelOptions& options);
+
+}  // namespace gk::sema

@@ -1,0 +1,101 @@
+// gk: compiles array programs into CUDA graphs that are safe to use.
+//
+// The public C++ header. A Session compiles and runs programs on one device and keeps their definitions from one
+// run() to the next, as a REPL needs. Nothing throws; nothing aborts the host program. A session is used by one
+// thread at a time (interrupt() excepted); several sessions in one process are independent.
+//
+//   gk::SessionOptions options;
+//   options.device = "host";
+//   auto session = gk::Session::open(options);
+//   if (session->run("-", "print(1 + 1)") != gk::Status::Ok) { ... diagnostics went to options.err ... }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gk {
+
+/// Exit statuses of gkrun and outcomes of a Session.
+enum class Status : int {
+  Ok = 0,
+  RuntimeError = 1,   // an assertion or run-time error
+  CompileError = 2,   // a compile or usage error
+  OutOfMemory = 3,
+  NoDevice = 4,
+  Interrupted = 130,
+};
+
+enum class DiagnosticFormat { Human, Short, Json };
+enum class Emit { Ast, Ir, Plan, Llvm, Ptx, Graph, Dot };
+
+struct SessionOptions {
+  /// "host", "cuda", "cuda:1", "interp", "trace", "trace:cuda"; empty: cuda where a GPU answers, else host.
+  std::string device;
+  std::vector<std::string> args;                               // the program's `args`
+  std::vector<std::pair<std::string, std::string>> defines;    // -D name=value: overrides of `const`s
+  int64_t memory_limit_bytes = 0;                              // 0: the device's own
+  std::string cache_dir;                                       // empty: the default one
+  bool use_cache = true;
+  bool seeded = false;
+  uint64_t seed = 0;         // default of rng() when seeded
+  bool unchecked = false;    // no bounds checks in kernels' own indexing
+  bool sync = false;         // wait after every statement, so that faults show at their line
+  bool nan_check = false;    // an error at the first statement that stores a NaN
+  int emit_sm = 0;           // --emit=ptx without a GPU: which architecture; 0: the device's, else 75
+  DiagnosticFormat format = DiagnosticFormat::Human;
+  bool color = false;
+  std::function<void(std::string_view)> out;   // what the program prints; null: standard output
+  std::function<void(std::string_view)> err;   // rendered diagnostics; null: standard error
+};
+
+struct TestReport {
+  int passed = 0, failed = 0;
+};
+
+class Session {
+ public:
+  /// Never null. When no such device answers, a diagnostic is given and every run returns that status.
+  static std::unique_ptr<Session> open(SessionOptions options);
+  ~Session();
+  Status open_status() const;
+
+  /// Checks and runs a program text; `name` is what diagnostics call it. Skips `test` and `bench` bodies.
+  Status run(std::string_view name, std::string_view text);
+  /// Type-checks only.
+  Status check(std::string_view name, std::string_view text);
+  /// Runs the program, then its `test` blocks whose title matches `filter` (ECMAScript regex; empty: all).
+  Status test(std::string_view name, std::string_view text, std::string_view filter, TestReport& report);
+  /// Runs the program, then its `bench` blocks; prints a table, or one JSON document.
+  Status bench(std::string_view name, std::string_view text, std::string_view filter, bool json);
+  /// Runs the program; `result` gets what the compiler made. Ast needs no run.
+  Status emit(Emit what, std::string_view name, std::string_view text, std::string& result);
+
+  /// What was compiled, launched and held so far: compiles, cache_hits, kernels, nodes, driver_calls, leases,
+  /// arena_bytes, peak_bytes, times. One JSON object.
+  std::string stats_json() const;
+  /// Per-pass compile time so far, as text lines.
+  std::string pass_times() const;
+  /// Asks a running program to stop; callable from any thread and from a signal handler.
+  void interrupt();
+
+ private:
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One line a device, best first; JSON when asked.
+std::string list_devices(bool json);
+/// Every builtin with its signature and one sentence.
+std::string list_builtins(bool json);
+/// The long text of a diagnostic code; empty when there is none.
+std::string explain(std::string_view code);
+/// "gk 0.1.0 (LLVM 22.1.8, CUDA headers 13.0)"
+std::string version();
+
+}  // namespace gk
