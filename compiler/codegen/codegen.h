@@ -1,8 +1,10 @@
-// Kernel IR to machine code, for the host CPU (ORC object) and NVIDIA GPUs (PTX, then cubin by ptxas-equivalent
-// in the driver or by the ptxas program at test time). The only user of LLVM. Promises: equal kernel keys give
-// equal code; + - * / sqrt are never contracted (unless fast_math); code never reads or writes outside its arrays.
+// Kernel IR to machine code, for the host CPU (ORC object) and NVIDIA GPUs (PTX, then cubin by
+// ptxas-equivalent in the driver or by the ptxas program at test time). The only user of LLVM. Promises:
+// equal kernel keys give equal code; + - * / sqrt are never contracted (unless fast_math); code never reads
+// or writes outside its arrays.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,8 +17,8 @@ namespace gk::codegen {
 
 struct Target {
   program::TargetKind kind = program::TargetKind::Host;
-  int sm = 90;                    // Cuda: 75, 80, 86, 89, 90, 100, 120 …
-  int multiprocessors = 132;      // Cuda
+  int sm = 90;                // Cuda: 75, 80, 86, 89, 90, 100, 120 …
+  int multiprocessors = 132;  // Cuda
   int64_t shared_bytes_max = 48 * 1024;
 };
 
@@ -27,12 +29,16 @@ struct Stats {
   double llvm_ms = 0, assemble_ms = 0;
 };
 
-/// Compiles kernels and keeps their code, in memory and, for a non-empty cache_dir, on disk (many processes may
-/// share it: temporary file and rename; a corrupt entry is a miss). Thread-safe.
+/// Compiles kernels and keeps their code, in memory and, for a non-empty cache_dir, on disk (many processes
+/// may share it: temporary file and rename; a corrupt entry is a miss). Thread-safe.
 class Compiler {
  public:
   Compiler(Target target, std::string cache_dir);
   ~Compiler();
+  /// PTX to a cubin (the driver's linker, by the engine): with one, codes of new programs are cubins and
+  /// these, not the PTX, are what the disk keeps. Set before the first build.
+  using Assembler = std::function<Result<std::string>(const std::string& ptx, int sm)>;
+  void set_assembler(Assembler assembler);
   /// Fills codes, functions, launch dims and fault arguments of the schedule.
   Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule);
   /// Text for --emit=llvm and --emit=ptx.

@@ -1,4 +1,5 @@
-// How values print: arrays as NumPy prints them, scalars, and the format specs of f-strings.
+// How values print: arrays as NumPy prints them, scalars, and the format specs of f-strings. Promises text that
+// reads back as the same value. Not for diagnostics, which the syntax folder renders.
 #pragma once
 
 #include <string>
@@ -22,6 +23,7 @@ std::string format_scalar(const Scalar& s);
 /// Python's format mini-language for numbers: [[fill]align][sign][#][0][width][,][.precision][type] with types
 /// d b o x X e E f F g G % and none. Errors: Type E0210 with what is wrong.
 Result<std::string> format_spec(const Scalar& s, std::string_view spec);
-Result<std::string> format_spec(std::string_view text, std::string_view spec);  // strings: fill, align, width, .precision
+/// The same for texts: fill, align, width, .precision.
+Result<std::string> format_spec(std::string_view value, std::string_view spec);
 
 }  // namespace gk::engine

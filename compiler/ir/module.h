@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,12 @@ struct Module {
   }
 };
 
-/// Appends a node with its inferred result type(s). Errors as infer().
+/// infer() for any op, those with several results included: Input takes its slot's type, Loop gives the types of
+/// its operands, KernelCall those of the operands its kernel writes, in order.
+Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands, const Attrs& attrs);
+
+/// Appends a node with its inferred result type(s) and gives the first result, -1 when there is none; the others
+/// follow in b.nodes.back().results. The caller of a Loop fills b.nodes.back().body. Errors as infer().
 Result<ValueId> append(Module& m, Block& b, Op op, std::vector<ValueId> operands, Attrs attrs = {},
                        Span span = {});
 

@@ -26,6 +26,10 @@ struct KernelOptions {
   DType default_float = DType::F32;
   // Names outside the kernel: only `const`s. nullopt: no such const.
   std::function<std::optional<Scalar>(const std::string&)> find_const;
+  // Whether a found const is weak (written without a type). Left out: those of i64, f64 and bool are.
+  std::function<bool(const std::string&)> const_is_weak;
+  // Whether a name that is no const is visible outside the kernel, for the better message. Left out: never.
+  std::function<bool(const std::string&)> is_outer_name;
 };
 
 struct LoweredKernel {
@@ -43,6 +47,13 @@ struct LoweredKernel {
   std::vector<std::string> dim_names;  // names bound by the signature (f32[n]) with where they come from
   std::vector<ExtentParam> dim_sources;
 };
+
+/// Checks the arguments against the signature as far as it is known: kinds, dtypes, ranks, literal and const
+/// extents, extents of one name. Lowered code relies on it (an index that runs over `n` is not checked against an
+/// array of extent n), so every call must pass it with known extents, also where a lowered kernel is reused. Errors
+/// carry no span of their own but a label at the parameter: E0201, E0202, E0206, E0302, E0303.
+Result<void> check_kernel_args(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
+                               const KernelOptions& options);
 
 /// Lowers `def` for arguments of these types. Unannotated parameters take the argument's type. A bare `f32` takes a
 /// scalar; `f32[]` a 0-d array.

@@ -55,23 +55,23 @@ struct Error {
   std::vector<std::string> notes{};
   std::vector<std::string> helps{};
 
-  Error&& at(Span s) && {
+  Error at(Span s) && {
     if (!span.valid()) span = s;
     return std::move(*this);
   }
-  Error&& mark(std::string text) && {
+  Error mark(std::string text) && {
     span_text = std::move(text);
     return std::move(*this);
   }
-  Error&& label(Span s, std::string text) && {
+  Error label(Span s, std::string text) && {
     labels.push_back({s, std::move(text)});
     return std::move(*this);
   }
-  Error&& note(std::string text) && {
+  Error note(std::string text) && {
     notes.push_back(std::move(text));
     return std::move(*this);
   }
-  Error&& help(std::string text) && {
+  Error help(std::string text) && {
     helps.push_back(std::move(text));
     return std::move(*this);
   }
@@ -101,14 +101,14 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view code, std::st
 #define GK_CONCAT_(a, b) a##b
 #define GK_CONCAT(a, b) GK_CONCAT_(a, b)
 /// Evaluates a Result<void>-like expression and returns its error from the enclosing function.
-#define GK_CHECK(expr)                                                     \
+#define GK_CHECK(...)                                                      \
   do {                                                                     \
-    if (auto gk_result_ = (expr); !gk_result_)                             \
+    if (auto gk_result_ = (__VA_ARGS__); !gk_result_)                      \
       return tl::unexpected<gk::Error>(std::move(gk_result_).error());     \
   } while (0)
 /// GK_TRY(auto x, expr): binds the value or returns the error from the enclosing function.
-#define GK_TRY_IMPL(tmp, decl, expr)                                       \
-  auto tmp = (expr);                                                       \
+#define GK_TRY_IMPL(tmp, decl, ...)                                        \
+  auto tmp = (__VA_ARGS__);                                                \
   if (!tmp) return tl::unexpected<gk::Error>(std::move(tmp).error());      \
   decl = std::move(*tmp)
-#define GK_TRY(decl, expr) GK_TRY_IMPL(GK_CONCAT(gk_try_, __LINE__), decl, expr)
+#define GK_TRY(decl, ...) GK_TRY_IMPL(GK_CONCAT(gk_try_, __LINE__), decl, __VA_ARGS__)

@@ -132,6 +132,9 @@ class Device {
   virtual Result<void> synchronize() = 0;
   /// True where `call` can be given to a library (cuBLASLt, OpenBLAS) with all its parts.
   virtual bool supports(const program::MatMulCall& call) const = 0;
+  /// PTX text to the bytes of a cubin for this device, by the driver's assembler; for caches on disk. Errors:
+  /// Device E0505 (this device has none, or the text is wrong: with the assembler's log).
+  virtual Result<std::string> assemble(std::string_view ptx);
   /// Driver calls made so far (kernel launches, graph launches, copies, allocations …).
   virtual int64_t driver_calls() const = 0;
 };

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "runtime/base/error.h"
@@ -41,6 +42,7 @@ using BlockPtr = std::shared_ptr<Block>;  // the last handle releases it through
 class Lease {
  public:
   Lease() = default;
+  /// Empty (block() is null) where the memory was given up and no other lease holds it: too late.
   explicit Lease(BlockPtr b);
   Lease(Lease&&) noexcept;
   Lease& operator=(Lease&&) noexcept;
@@ -73,6 +75,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Result<void> trim();
   PoolStats stats() const;
   void reset_peak();
+  /// What to do when memory is short, after waiting for the device and before trying again: drop what is held
+  /// only until launches are done. Called without locks held, on the allocating thread. Null: nothing.
+  void set_reclaim(std::function<void()> reclaim);
+  /// Brackets a wait for all the device's work. Pinned memory, which the CPU may write at once, is handed on
+  /// only after a wait that began after its release.
+  uint64_t begin_wait();
+  void end_wait(uint64_t begun);
   hal::Device& device();
   ~Pool();
 

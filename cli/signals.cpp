@@ -1,0 +1,47 @@
+#include "cli/signals.h"
+
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace gk::cli {
+namespace {
+
+std::atomic<Session*> g_session{nullptr};
+std::atomic<int64_t> g_first_ns{0};
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+constexpr int64_t kPatienceNs = 2'000'000'000;
+
+// Async-signal-safe: atomics, clock_gettime and _exit alone.
+void on_interrupt(int) {
+  const int saved = errno;
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t now_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  Session* session = g_session.load();
+  int64_t first = 0;
+  if (session == nullptr) _exit(static_cast<int>(Status::Interrupted));
+  if (!g_first_ns.compare_exchange_strong(first, now_ns) && now_ns - first >= kPatienceNs)
+    _exit(static_cast<int>(Status::Interrupted));
+  session->interrupt();
+  errno = saved;
+}
+
+}  // namespace
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  // A parent may have left SIGPIPE ignored (Python does): then a closed pipe would be a write error instead.
+  signal(SIGPIPE, SIG_DFL);
+}
+
+void watch(Session* session) { g_session.store(session); }
+
+}  // namespace gk::cli

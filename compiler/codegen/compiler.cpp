@@ -1,0 +1,252 @@
+// Compiler: keys, caches, threads, and packing into a Program.
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/SHA256.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "compiler/codegen/disk_cache.h"
+#include "compiler/codegen/machine.h"
+#include "compiler/codegen/shells.h"
+
+namespace gk::codegen {
+
+using program::Code;
+using program::TargetKind;
+
+namespace {
+
+/// Raised whenever the same kernel text gives other code.
+constexpr const char* kVersion = "gk codegen 1";
+
+double elapsed_ms(std::chrono::steady_clock::time_point from) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
+}
+
+std::string digest(const std::string& text) {
+  const auto hash =
+      llvm::SHA256::hash(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+  return llvm::toHex(llvm::ArrayRef<uint8_t>(hash.data(), hash.size()), true);
+}
+
+const char* stem(ir::Kernel::Kind k) {
+  switch (k) {
+    case ir::Kernel::Kind::Map: return "gk_map_";
+    case ir::Kernel::Kind::Reduce: return "gk_reduce_";
+    case ir::Kernel::Kind::MatMul: return "gk_matmul_";
+    case ir::Kernel::Kind::User: return "gk_user_";
+  }
+  return "gk_";
+}
+
+void emit_kernel(llvm::Module& m, const ir::Kernel& k, const Variant& v, const std::string& name) {
+  Emitter e(m, k, v);
+  const bool cuda = v.kind == TargetKind::Cuda;
+  switch (k.kind) {
+    case ir::Kernel::Kind::Map:
+    case ir::Kernel::Kind::User: return cuda ? map_cuda(e, name) : map_host(e, name);
+    case ir::Kernel::Kind::Reduce: return cuda ? reduce_cuda(e, name) : reduce_host(e, name);
+    case ir::Kernel::Kind::MatMul: return cuda ? matmul_cuda(e, name) : matmul_host(e, name);
+  }
+}
+
+/// Extents for texts made without a launch: what is not fixed counts as large.
+Extents guess_extents(const ir::Kernel& k) {
+  Extents e;
+  for (const ir::KSize& s : k.axes) e.axes.push_back(s.param < 0 ? s.value : 1024);
+  for (const ir::KSize& s : k.reduce_axes) e.reduce_axes.push_back(s.param < 0 ? s.value : 1024);
+  return e;
+}
+
+/// One kernel to be compiled, and what became of it.
+struct Job {
+  const ir::Kernel* kernel = nullptr;
+  Variant variant;
+  std::string key;
+  std::shared_ptr<const Code> code;
+  std::optional<Error> error;
+};
+
+}  // namespace
+
+struct Compiler::Impl {
+  Impl(Target t, std::string folder) : target(t), disk(std::move(folder)), machine(machine_text(t)) {}
+
+  std::string key_of(const ir::Kernel& k, const Variant& v) const {
+    std::string text = std::string(kVersion) + "\n" + machine + "\n" + v.text() + "\n";
+    text += assembler ? "cubin\n" : "\n";
+    return digest(text + ir::key(k));
+  }
+
+  /// Optimised code as text or object.
+  Result<std::string> generate(const ir::Kernel& k, const Variant& v, const std::string& name,
+                               bool llvm_text) {
+    GK_CHECK(ir::verify(k));
+    Target t = target;
+    t.kind = v.kind;
+    GK_TRY(auto machine_for, Machine::create(t, k.fast_math));
+    llvm::LLVMContext context;
+    // Remarks and warnings (a loop that was not unrolled) are nobody's business at run time.
+    context.setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo*, void*) {}, nullptr);
+    llvm::Module module(name, context);
+    machine_for->prepare(module);
+    emit_kernel(module, k, v, name);
+    GK_CHECK(machine_for->optimise(module));
+    if (!llvm_text) return machine_for->emit(module);
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    module.print(out, nullptr);
+    return text;
+  }
+
+  void compile(Job& job) {
+    const auto start = std::chrono::steady_clock::now();
+    auto code = std::make_shared<Code>();
+    const std::string name = stem(job.kernel->kind) + job.key.substr(0, 12);
+    auto bytes = generate(*job.kernel, job.variant, name, false);
+    const double llvm_ms = elapsed_ms(start);
+    double assemble_ms = 0;
+    if (bytes && target.kind == TargetKind::Cuda && assembler) {
+      const auto assembling = std::chrono::steady_clock::now();
+      bytes = assembler(*bytes, target.sm);
+      assemble_ms = elapsed_ms(assembling);
+    }
+    if (!bytes) {
+      job.error = std::move(bytes).error();
+      return;
+    }
+    code->format = target.kind == TargetKind::Host ? Code::Format::HostObject
+                   : assembler                     ? Code::Format::Cubin
+                                                   : Code::Format::Ptx;
+    code->key = job.key;
+    code->bytes = std::move(*bytes);
+    code->functions.push_back(name);
+    disk.put(*code);
+    job.code = code;
+    const std::lock_guard lock(mutex);
+    codes.emplace(job.key, job.code);
+    ++stats.kernels_compiled;
+    stats.llvm_ms += llvm_ms;
+    stats.assemble_ms += assemble_ms;
+  }
+
+  /// From memory or disk; null: has to be compiled.
+  std::shared_ptr<const Code> find(const std::string& key) {
+    {
+      const std::lock_guard lock(mutex);
+      if (auto it = codes.find(key); it != codes.end()) {
+        ++stats.memory_cache_hits;
+        return it->second;
+      }
+    }
+    auto code = disk.find(key);
+    if (!code) return nullptr;
+    const std::lock_guard lock(mutex);
+    ++stats.disk_cache_hits;
+    codes.emplace(key, code);
+    return code;
+  }
+
+  void compile_all(std::vector<Job*> jobs) {
+    std::atomic<size_t> next{0};
+    auto work = [&] {
+      for (size_t i = next++; i < jobs.size(); i = next++) compile(*jobs[i]);
+    };
+    if (jobs.size() > 1 && std::thread::hardware_concurrency() > 1) {
+      std::thread second(work);
+      work();
+      second.join();
+    } else {
+      work();
+    }
+  }
+
+  Target target;
+  DiskCache disk;
+  std::string machine;
+  Assembler assembler;
+  mutable std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Code>> codes;
+  Stats stats;
+};
+
+Compiler::Compiler(Target target, std::string cache_dir)
+    : impl_(std::make_unique<Impl>(target, std::move(cache_dir))) {}
+Compiler::~Compiler() = default;
+const Target& Compiler::target() const { return impl_->target; }
+void Compiler::set_assembler(Assembler assembler) { impl_->assembler = std::move(assembler); }
+
+Stats Compiler::stats() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->stats;
+}
+
+Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule schedule) {
+  program::Program& p = schedule.program;
+  std::vector<Job> jobs;
+  std::map<std::string, size_t> job_of_key;
+  std::vector<size_t> job_of_step(p.steps.size(), 0);
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    program::Step& step = p.steps[s];
+    if (step.kind != program::Step::Kind::Launch) continue;
+    const passes::KernelUse& use = schedule.uses[s];
+    const ir::Kernel& k = *schedule.kernels[static_cast<size_t>(use.kernel)];
+    std::vector<std::optional<int64_t>> scalars(k.params.size());
+    for (size_t a = 0; a < step.args.size() && a < scalars.size(); ++a)
+      if (step.args[a].kind == program::Arg::Kind::Value && !step.args[a].value.is_float())
+        scalars[a] = step.args[a].value.i;
+    const Extents extents{use.axes, use.reduce_axes, use.threads};
+    const Variant v = choose_variant(k, impl_->target, extents, scalars);
+    step.dims = choose_dims(k, impl_->target, v, extents);
+    const std::string key = impl_->key_of(k, v);
+    const auto [at, fresh] = job_of_key.emplace(key, jobs.size());
+    if (fresh) jobs.push_back({&k, v, key, nullptr, std::nullopt});
+    job_of_step[s] = at->second;
+
+    step.fault_sites.clear();
+    if (!k.uses_faults) continue;
+    for (const ir::FaultSite& f : ir::fault_sites(k))
+      step.fault_sites.push_back({static_cast<uint8_t>(f.kind), f.span});
+    program::Arg faults, number;
+    faults.kind = program::Arg::Kind::Faults;
+    number.kind = program::Arg::Kind::StepIndex;
+    step.args.push_back(faults);
+    step.args.push_back(number);
+    p.uses_faults = true;
+  }
+  std::vector<Job*> missing;
+  for (Job& j : jobs) {
+    j.code = impl_->find(j.key);
+    if (!j.code) missing.push_back(&j);
+  }
+  impl_->compile_all(missing);
+  p.codes.clear();
+  for (Job& j : jobs) {
+    if (j.error) return fail(std::move(*j.error));
+    p.codes.push_back(j.code);
+  }
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    if (p.steps[s].kind != program::Step::Kind::Launch) continue;
+    p.steps[s].code = static_cast<int32_t>(job_of_step[s]);
+    p.steps[s].function = p.codes[job_of_step[s]]->functions.at(0);
+  }
+  return std::make_shared<const program::Program>(std::move(p));
+}
+
+Result<std::string> Compiler::llvm_text(const ir::Kernel& k) {
+  const Variant v = choose_variant(k, impl_->target, guess_extents(k), {});
+  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), true);
+}
+
+Result<std::string> Compiler::ptx_text(const ir::Kernel& k) {
+  Target t = impl_->target;
+  t.kind = TargetKind::Cuda;
+  const Variant v = choose_variant(k, t, guess_extents(k), {});
+  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), false);
+}
+
+}  // namespace gk::codegen

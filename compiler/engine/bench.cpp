@@ -1,0 +1,101 @@
+// `bench` blocks: submit time, time per iteration and latency, apart, with median and spread.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "compiler/engine/session_impl.h"
+
+namespace gk {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double us(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
+
+struct Quantiles {
+  double low, median, high;  // 10th, 50th, 90th percentile
+};
+Quantiles quantiles(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  auto at = [&](double q) { return v[static_cast<size_t>(q * static_cast<double>(v.size() - 1) + 0.5)]; };
+  return {at(0.1), at(0.5), at(0.9)};
+}
+
+}  // namespace
+
+Status Session::bench(std::string_view name, std::string_view text, std::string_view filter, bool json) {
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  impl_->interrupt_flag = false;
+  std::regex pattern;
+  try {
+    pattern = std::regex(std::string(filter));
+  } catch (const std::regex_error&) {
+    return impl_->report(make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)),
+                         true);
+  }
+  Status s;
+  auto module = impl_->prepare(name, text, &s);
+  if (!module) return s;
+  s = impl_->execute(*module);
+  if (s != Status::Ok) return s;
+  auto& runner = *impl_->runner;
+  auto& effects = *impl_->effects;
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& stmt : module->stmts) {
+    if (stmt->kind != syntax::StmtKind::Bench) continue;
+    if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+    auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
+    auto measure = [&]() -> Result<nlohmann::json> {
+      auto start = Clock::now();
+      for (int i = 0; i < 3; ++i) GK_CHECK(once());
+      GK_CHECK(effects.synchronize());
+      double estimate = std::max(us(Clock::now() - start) / 3, 0.5);
+      // About half a second in eleven batches.
+      auto batch = static_cast<int64_t>(std::clamp(45'000.0 / estimate, 1.0, 20'000.0));
+      std::vector<double> submit, per, latency;
+      for (int b = 0; b < 11; ++b) {
+        auto t0 = Clock::now();
+        for (int64_t i = 0; i < batch; ++i) GK_CHECK(once());
+        auto t1 = Clock::now();
+        GK_CHECK(effects.synchronize());
+        auto t2 = Clock::now();
+        submit.push_back(us(t1 - t0) / static_cast<double>(batch));
+        per.push_back(us(t2 - t0) / static_cast<double>(batch));
+        auto t3 = Clock::now();
+        GK_CHECK(once());
+        GK_CHECK(effects.synchronize());
+        latency.push_back(us(Clock::now() - t3));
+      }
+      auto row = [](const Quantiles& q) {
+        return nlohmann::json{{"p10", q.low}, {"median", q.median}, {"p90", q.high}};
+      };
+      return nlohmann::json{{"name", stmt->text},
+                            {"batch", batch},
+                            {"submit_us", row(quantiles(submit))},
+                            {"per_iteration_us", row(quantiles(per))},
+                            {"latency_us", row(quantiles(latency))}};
+    };
+    auto row = measure();
+    if (!row) return impl_->report(row.error(), false);
+    if (!json)
+      impl_->out(fmt::format("{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
+                             "latency {:>9.2f} us\n",
+                             stmt->text, (*row)["submit_us"]["median"].get<double>(),
+                             (*row)["per_iteration_us"]["median"].get<double>(),
+                             (*row)["per_iteration_us"]["p10"].get<double>(),
+                             (*row)["per_iteration_us"]["p90"].get<double>(),
+                             (*row)["latency_us"]["median"].get<double>()));
+    rows.push_back(std::move(*row));
+  }
+  if (json) {
+    nlohmann::json doc{{"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
+    impl_->out(doc.dump(2) + "\n");
+  }
+  return Status::Ok;
+}
+
+}  // namespace gk

@@ -1,0 +1,319 @@
+#include "compiler/engine/device_effects.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "compiler/engine/program_cache.h"
+#include "runtime/exec/exec.h"
+#include "runtime/hal/device.h"
+
+namespace gk::engine {
+
+namespace {
+
+using interp::Array;
+using sema::Placement;
+using sema::Storage;
+using sema::StoragePtr;
+using sema::Unit;
+
+// What Storage::memory points to.
+struct Memory {
+  memory::BlockPtr block;        // device or pinned
+  std::shared_ptr<Array> host;   // host placement
+  memory::BlockPtr device_copy;  // of a host array, made at its first use on the device
+};
+
+Memory& memory_of(const Storage& s) { return *static_cast<Memory*>(s.memory.get()); }
+
+int64_t bytes_of(const Storage& s) {
+  auto n = num_elements(s.type.shape());
+  int64_t bytes = 0;
+  if (!n || __builtin_mul_overflow(*n, size_bytes(s.type.dtype), &bytes)) return -1;
+  return bytes;
+}
+
+// A graph or executable keeps the storages' memory through leases; the storages themselves tell names.
+struct GraphState {
+  std::shared_ptr<exec::Graph> graph;
+};
+struct ExecState {
+  std::shared_ptr<exec::Executable> exec;
+};
+struct CapturedState {
+  std::shared_ptr<exec::Loaded> loaded;
+  std::shared_ptr<exec::Graph> graph;
+  std::shared_ptr<exec::Executable> exec;
+  std::vector<const void*> bound;  // blocks of the last call, by slot
+  std::vector<Scalar> scalars;
+};
+
+class HostImageModule final : public hal::Module {
+ public:
+  explicit HostImageModule(std::shared_ptr<codegen::HostImage> image) : image_(std::move(image)) {}
+  Result<hal::Function*> function(std::string_view name) override {
+    auto it = functions_.find(name);
+    if (it == functions_.end()) {
+      auto entry = image_->find(name);
+      if (!entry) return fail(ErrorKind::Internal, "E0902", fmt::format("compiled code has no function `{}`", name));
+      it = functions_.emplace(std::string(name), std::make_unique<hal::HostFunction>(entry)).first;
+    }
+    return it->second.get();
+  }
+
+ private:
+  std::shared_ptr<codegen::HostImage> image_;
+  std::map<std::string, std::unique_ptr<hal::HostFunction>, std::less<>> functions_;
+};
+
+Result<std::shared_ptr<hal::Module>> load_host_image(const program::Code& code) {
+  GK_TRY(auto image, codegen::HostImage::load(code));
+  return std::make_shared<HostImageModule>(std::move(image));
+}
+
+class DeviceEffects final : public EffectsBase {
+ public:
+  DeviceEffects(std::shared_ptr<hal::Device> device, std::shared_ptr<exec::Runtime> runtime,
+                const std::string& cache_dir)
+      : device_(std::move(device)), runtime_(std::move(runtime)), cache_(*runtime_, cache_dir, counters) {}
+
+  Result<void> allocate(Storage& s) override {
+    int64_t bytes = bytes_of(s);
+    if (bytes < 0)
+      return fail(ErrorKind::OutOfMemory, "E0602", fmt::format("{} is too large to count", ir::to_string(s.type)));
+    auto m = std::make_shared<Memory>();
+    if (s.placement == Placement::Host) {
+      if (bytes > kMostHostBytes)
+        return fail(ErrorKind::OutOfMemory, "E0601", fmt::format("out of memory: asked {} bytes on the host", bytes));
+      m->host = std::make_shared<Array>(Array::zeros(s.type.dtype, s.type.shape()));
+    } else {
+      auto where = s.placement == Placement::Pinned ? hal::Placement::Pinned : hal::Placement::Device;
+      GK_TRY(m->block, runtime_->pool().allocate(bytes, where));
+    }
+    s.memory = m;
+    return {};
+  }
+
+  Result<Array> download(const Storage& s) override {
+    Memory& m = memory_of(s);
+    if (m.host) return *m.host;
+    GK_CHECK(runtime_->synchronize());
+    Array a = Array::zeros(s.type.dtype, s.type.shape());
+    GK_CHECK(runtime_->download(a.bytes.data(), m.block, static_cast<int64_t>(a.bytes.size())));
+    return a;
+  }
+
+  Result<void> upload(Storage& s, const Array& a) override {
+    Memory& m = memory_of(s);
+    if (m.host) {
+      *m.host = a;
+      m.device_copy = nullptr;
+      return {};
+    }
+    return runtime_->upload(m.block, a.bytes.data(), static_cast<int64_t>(a.bytes.size()));
+  }
+
+  Result<void> copy_host(const Storage& src, int64_t offset, Storage& dst) override {
+    Memory &from = memory_of(src), &to = memory_of(dst);
+    auto bytes = static_cast<size_t>(bytes_of(dst));
+    if (!from.host || bytes_of(dst) < 0)
+      return fail(ErrorKind::Internal, "E0901", "a host copy from device memory");
+    const std::byte* data = from.host->bytes.data() + offset * size_bytes(src.type.dtype);
+    if (to.host) {
+      if (bytes) std::memcpy(to.host->bytes.data(), data, bytes);
+      to.device_copy = nullptr;
+      return {};
+    }
+    // Launches that read the pinned array must be done before the host writes it.
+    GK_CHECK(runtime_->synchronize());
+    if (bytes) std::memcpy(to.block->host_address(), data, bytes);
+    return {};
+  }
+
+  Result<void> synchronize() override { return runtime_->synchronize(); }
+
+  Result<void> execute(Unit& unit) override {
+    ++counters.units;
+    GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
+    GK_TRY(auto bindings, bind(unit));
+    GK_CHECK(exec::run(*runtime_, *loaded, bindings));
+    if (nan_check)
+      for (size_t i = 0; i < unit.slots.size(); ++i)
+        if (unit.module.slots[i].is_output) {
+          GK_TRY(auto a, download(*unit.slots[i]));
+          GK_CHECK(check_nan(a, unit.slots[i]->name, unit.span));
+        }
+    return {};
+  }
+
+  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> units, const std::string& name) override {
+    ++counters.graphs;
+    std::vector<exec::GraphNode> nodes;
+    for (auto& u : units) {
+      exec::GraphNode n;
+      GK_TRY(n.program, cache_.get(u.module, recording.on ? &recording : nullptr));
+      GK_TRY(n.bindings, bind(u));
+      n.name = u.name;
+      n.span = u.span;
+      for (int a : u.after) n.after.push_back(a);
+      nodes.push_back(std::move(n));
+    }
+    auto state = std::make_shared<GraphState>();
+    GK_TRY(state->graph, exec::Graph::create(*runtime_, std::move(nodes), name));
+    if (recording.on) {
+      recording.graphs.push_back(state->graph->print());
+      recording.dots.push_back(state->graph->dot());
+    }
+    return std::static_pointer_cast<void>(state);
+  }
+
+  Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) override {
+    ++counters.executables;
+    auto state = std::make_shared<ExecState>();
+    GK_TRY(state->exec, static_cast<GraphState*>(graph.get())->graph->instantiate());
+    note(*state->exec);
+    return std::static_pointer_cast<void>(state);
+  }
+
+  Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) override {
+    auto& e = *static_cast<ExecState*>(exec.get())->exec;
+    // In slices, so that an interruption of many launches is heard.
+    while (times > 0) {
+      if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+      int64_t now = std::min<int64_t>(times, 4096);
+      counters.launches += now;
+      GK_CHECK(e.launch(now));
+      times -= now;
+    }
+    return {};
+  }
+
+  Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
+    GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
+    GK_TRY(auto bindings, bind(unit));
+    return static_cast<ExecState*>(exec.get())->exec->update(node, std::move(loaded), std::move(bindings));
+  }
+
+  Result<void> rebind(const std::shared_ptr<void>& exec,
+                      const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) override {
+    std::vector<std::pair<exec::SlotBinding, exec::SlotBinding>> blocks;
+    for (const auto& [from, to] : pairs) {
+      GK_TRY(auto a, block_of(*from));
+      GK_TRY(auto b, block_of(*to));
+      blocks.push_back({{a, 0}, {b, 0}});
+    }
+    return static_cast<ExecState*>(exec.get())->exec->rebind(blocks);
+  }
+
+  Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
+                               const std::vector<StoragePtr>& slots, const std::vector<Scalar>& scalars,
+                               Span span) override {
+    exec::Bindings bindings;
+    std::vector<const void*> bound;
+    for (const auto& s : slots) {
+      GK_TRY(auto block, block_of(*s));
+      bound.push_back(block.get());
+      bindings.slots.push_back({block, 0});
+    }
+    bindings.scalars = module.params;
+    std::copy(scalars.begin(), scalars.end(), bindings.scalars.begin());
+    auto scalars_now = bindings.scalars;
+    if (!handle) {
+      auto state = std::make_shared<CapturedState>();
+      GK_TRY(state->loaded, cache_.get(module, recording.on ? &recording : nullptr));
+      std::vector<exec::GraphNode> nodes(1);
+      nodes[0].program = state->loaded;
+      nodes[0].bindings = std::move(bindings);
+      nodes[0].span = span;
+      ++counters.graphs;
+      ++counters.executables;
+      GK_TRY(state->graph, exec::Graph::create(*runtime_, std::move(nodes), "captured"));
+      if (recording.on) {
+        recording.graphs.push_back(state->graph->print());
+        recording.dots.push_back(state->graph->dot());
+      }
+      GK_TRY(state->exec, state->graph->instantiate());
+      note(*state->exec);
+      // The graph's leases are the first call's arrays; executables keep what they use themselves.
+      state->graph = nullptr;
+      state->bound = std::move(bound);
+      state->scalars = std::move(scalars_now);
+      handle = state;
+    } else {
+      auto& state = *static_cast<CapturedState*>(handle.get());
+      if (state.bound != bound || !(state.scalars == scalars_now)) {
+        GK_CHECK(state.exec->update(0, state.loaded, std::move(bindings)));
+        state.bound = std::move(bound);
+        state.scalars = std::move(scalars_now);
+      }
+    }
+    ++counters.launches;
+    return static_cast<CapturedState*>(handle.get())->exec->launch(1);
+  }
+
+  int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
+  int64_t driver_calls() const override { return device_->driver_calls(); }
+  int64_t kernels_compiled() const override { return const_cast<ProgramCache&>(cache_).compiler().stats().kernels_compiled; }
+  int64_t disk_cache_hits() const override { return const_cast<ProgramCache&>(cache_).compiler().stats().disk_cache_hits; }
+  std::string device_json() const override {
+    const auto& i = device_->info();
+    nlohmann::json j{{"id", i.id}, {"name", i.name}, {"sm", i.sm}, {"multiprocessors", i.multiprocessors},
+                     {"memory_bytes", i.total_bytes}, {"driver", i.driver}, {"blas_lt", i.has_blas_lt}};
+    return j.dump();
+  }
+
+ private:
+  static constexpr int64_t kMostHostBytes = int64_t{1} << 37;
+
+  // The block a slot's work touches; a host array is sent over once.
+  Result<memory::BlockPtr> block_of(Storage& s) {
+    if (!s.memory) GK_CHECK(allocate(s));
+    Memory& m = memory_of(s);
+    if (!m.host) return m.block;
+    if (!m.device_copy) {
+      GK_TRY(m.device_copy, runtime_->pool().allocate(static_cast<int64_t>(m.host->bytes.size())));
+      GK_CHECK(runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
+    }
+    return m.device_copy;
+  }
+
+  Result<exec::Bindings> bind(const Unit& unit) {
+    exec::Bindings b;
+    for (const auto& s : unit.slots) {
+      GK_TRY(auto block, block_of(*s));
+      b.slots.push_back({std::move(block), 0});
+    }
+    b.scalars = unit.module.params;
+    return b;
+  }
+
+  void note(const exec::Executable& e) {
+    counters.nodes += e.num_driver_nodes();
+    counters.leases += e.num_leases();
+    counters.arena_bytes += e.arena_bytes();
+  }
+
+  std::shared_ptr<hal::Device> device_;
+  std::shared_ptr<exec::Runtime> runtime_;
+  ProgramCache cache_;
+};
+
+}  // namespace
+
+void install_host_loader() { hal::set_host_loader(load_host_image); }
+
+Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device, int64_t memory_limit_bytes,
+                                                         const std::string& cache_dir) {
+  install_host_loader();
+  hal::OpenOptions options;
+  options.threads = 0;
+  options.memory_limit_bytes = memory_limit_bytes;
+  GK_TRY(auto opened, hal::open(device, options));
+  GK_TRY(auto runtime, exec::Runtime::create(opened, memory_limit_bytes));
+  std::unique_ptr<EffectsBase> effects = std::make_unique<DeviceEffects>(opened, runtime, cache_dir);
+  return effects;
+}
+
+}  // namespace gk::engine

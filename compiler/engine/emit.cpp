@@ -1,0 +1,79 @@
+// --emit: texts of what the compiler made.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "compiler/engine/program_cache.h"
+#include "compiler/engine/session_impl.h"
+
+namespace gk {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (size_t i = 0; i < parts.size(); ++i) out += (i ? "\n" : "") + parts[i];
+  return out;
+}
+
+// The kernels of all units, compiled for a target that may not be the one they ran on.
+Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modules, program::TargetKind kind, int sm,
+                            bool ptx) {
+  codegen::Target target;
+  target.kind = kind;
+  target.sm = sm;
+  codegen::Compiler compiler(target, "");
+  passes::Options options;
+  options.target = kind;
+  std::set<std::string> seen;
+  std::string out;
+  for (const auto& m : modules) {
+    GK_TRY(auto schedule, passes::run_pipeline(engine::clone(*m), options));
+    for (const auto& k : schedule.kernels) {
+      if (!seen.insert(ir::key(*k)).second) continue;
+      GK_TRY(auto text, ptx ? compiler.ptx_text(*k) : compiler.llvm_text(*k));
+      out += text + "\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Status Session::emit(Emit what, std::string_view name, std::string_view text, std::string& result) {
+  if (what == Emit::Ast) {
+    int32_t file = impl_->sources.add(std::string(name), std::string(text));
+    auto parsed = syntax::parse(impl_->sources, file);
+    if (!parsed.errors.empty()) return impl_->report_all(parsed.errors, true);
+    result = syntax::dump(parsed.module);
+    return Status::Ok;
+  }
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  auto& recording = impl_->effects->recording;
+  recording = {};
+  recording.on = true;
+  Status s = run(name, text);
+  recording.on = false;
+  switch (what) {
+    case Emit::Ir: result = joined(recording.ir); break;
+    case Emit::Plan: result = joined(recording.plans); break;
+    case Emit::Graph: result = joined(recording.graphs); break;
+    case Emit::Dot: result = joined(recording.dots); break;
+    case Emit::Llvm:
+    case Emit::Ptx: {
+      bool ptx = what == Emit::Ptx;
+      int sm = impl_->options.emit_sm;
+      bool cuda = impl_->effects->device_json().find("\"cuda") != std::string::npos;
+      if (!sm) sm = 75;
+      auto code = code_of(recording.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm,
+                          ptx);
+      if (!code) return impl_->report(code.error(), true);
+      result = *code;
+      break;
+    }
+    case Emit::Ast: break;
+  }
+  return s;
+}
+
+}  // namespace gk

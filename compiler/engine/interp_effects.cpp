@@ -1,0 +1,187 @@
+#include "compiler/engine/interp_effects.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace gk::engine {
+
+namespace {
+
+using interp::Array;
+using sema::Storage;
+using sema::StoragePtr;
+using sema::Unit;
+
+// Counts what arrays hold, so that a limit means something here too.
+struct Budget {
+  int64_t limit = 0, in_use = 0, peak = 0;
+};
+
+struct Held {
+  std::shared_ptr<Budget> budget;
+  int64_t bytes;
+  Array array;
+  ~Held() { budget->in_use -= bytes; }
+};
+
+Array& array_of(const Storage& s) { return static_cast<Held*>(s.memory.get())->array; }
+
+struct GraphState {
+  std::vector<std::shared_ptr<Unit>> nodes;
+  std::string name;
+  std::vector<std::pair<StoragePtr, StoragePtr>> rebound;  // of an executable: captured storage -> current one
+};
+
+class InterpEffects final : public EffectsBase {
+ public:
+  explicit InterpEffects(int64_t limit) { budget_->limit = limit; }
+
+  Result<void> allocate(Storage& s) override {
+    auto shape = s.type.shape();
+    auto n = num_elements(shape);
+    int64_t bytes = 0;
+    if (!n || __builtin_mul_overflow(*n, size_bytes(s.type.dtype), &bytes))
+      return fail(ErrorKind::OutOfMemory, "E0602", fmt::format("{} is too large to count", ir::to_string(s.type)));
+    if (bytes > kMost || (budget_->limit && budget_->in_use + bytes > budget_->limit))
+      return fail(ErrorKind::OutOfMemory, "E0601",
+                  fmt::format("out of memory: asked {} bytes, in use {}, limit {}", bytes, budget_->in_use,
+                              budget_->limit ? budget_->limit : kMost));
+    auto held = std::make_shared<Held>();
+    held->budget = budget_;
+    held->bytes = bytes;
+    held->array = Array::zeros(s.type.dtype, shape);
+    budget_->in_use += bytes;
+    budget_->peak = std::max(budget_->peak, budget_->in_use);
+    s.memory = held;
+    return {};
+  }
+
+  Result<Array> download(const Storage& s) override { return array_of(s); }
+  Result<void> upload(Storage& s, const Array& a) override {
+    array_of(s) = a;
+    return {};
+  }
+  Result<void> copy_host(const Storage& src, int64_t offset, Storage& dst) override {
+    Array& d = array_of(dst);
+    auto from = static_cast<size_t>(offset * size_bytes(src.type.dtype));
+    if (!d.bytes.empty()) std::memcpy(d.bytes.data(), array_of(src).bytes.data() + from, d.bytes.size());
+    return {};
+  }
+
+  Result<void> synchronize() override { return {}; }
+
+  Result<void> execute(Unit& unit) override {
+    ++counters.units;
+    if (recording.on) recording.ir.push_back(ir::print(unit.module));
+    return run(unit, unit.module.params);
+  }
+
+  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string& name) override {
+    ++counters.graphs;
+    auto g = std::make_shared<GraphState>();
+    g->name = name;
+    for (auto& u : nodes) {
+      if (recording.on) recording.ir.push_back(ir::print(u.module));
+      for (auto& s : u.slots)
+        if (!s->memory) GK_CHECK(allocate(*s));
+      g->nodes.push_back(std::make_shared<Unit>(std::move(u)));
+    }
+    return std::static_pointer_cast<void>(g);
+  }
+  Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) override {
+    ++counters.executables;
+    auto e = std::make_shared<GraphState>();
+    e->name = static_cast<GraphState*>(graph.get())->name;
+    // Slots may be rebound per executable: each has its own list, over shared modules.
+    for (auto& n : static_cast<GraphState*>(graph.get())->nodes) e->nodes.push_back(n);
+    return std::static_pointer_cast<void>(e);
+  }
+  Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) override {
+    auto* e = static_cast<GraphState*>(exec.get());
+    for (int64_t i = 0; i < times; ++i) {
+      if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+      ++counters.launches;
+      for (auto& n : e->nodes) GK_CHECK(run_slots(n->module, slots_of(*e, *n), n->module.params, n->span));
+    }
+    return {};
+  }
+  Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
+    for (auto& s : unit.slots)
+      if (!s->memory) GK_CHECK(allocate(*s));
+    static_cast<GraphState*>(exec.get())->nodes[static_cast<size_t>(node)] = std::make_shared<Unit>(std::move(unit));
+    return {};
+  }
+  Result<void> rebind(const std::shared_ptr<void>& exec,
+                      const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) override {
+    auto& map = static_cast<GraphState*>(exec.get())->rebound;
+    for (auto& [from, to] : pairs) {
+      bool replaced = false;
+      for (auto& [f, t] : map)
+        if (t == from) {
+          t = to;
+          replaced = true;
+        }
+      if (!replaced) map.emplace_back(from, to);
+    }
+    return {};
+  }
+  Result<void> launch_captured(std::shared_ptr<void>&, const ir::Module& module, const std::vector<StoragePtr>& slots,
+                               const std::vector<Scalar>& scalars, Span span) override {
+    ++counters.launches;
+    auto params = module.params;
+    std::copy(scalars.begin(), scalars.end(), params.begin());
+    return run_slots(module, slots, params, span);
+  }
+
+  int64_t peak_bytes() const override { return budget_->peak; }
+  int64_t driver_calls() const override { return 0; }
+  int64_t kernels_compiled() const override { return 0; }
+  int64_t disk_cache_hits() const override { return 0; }
+  std::string device_json() const override { return R"({"id": "interp", "name": "reference interpreter"})"; }
+
+ private:
+  static constexpr int64_t kMost = int64_t{1} << 36;
+
+  std::vector<StoragePtr> slots_of(GraphState& e, const Unit& u) {
+    auto slots = u.slots;
+    for (auto& s : slots)
+      for (auto& [from, to] : e.rebound)
+        if (s == from) {
+          s = to;
+          break;
+        }
+    return slots;
+  }
+
+  Result<void> run(Unit& unit, const std::vector<Scalar>& params) {
+    for (auto& s : unit.slots)
+      if (!s->memory) GK_CHECK(allocate(*s));
+    return run_slots(unit.module, unit.slots, params, unit.span);
+  }
+
+  Result<void> run_slots(const ir::Module& m, const std::vector<StoragePtr>& slots, const std::vector<Scalar>& params,
+                         Span span) {
+    std::vector<Array> arrays(slots.size());
+    for (size_t i = 0; i < slots.size(); ++i) arrays[i] = array_of(*slots[i]);
+    auto r = interp::run(m, params, arrays);
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (m.slots[i].is_output) array_of(*slots[i]) = std::move(arrays[i]);
+    if (!r) return fail(std::move(r.error()).at(span));
+    if (nan_check)
+      for (size_t i = 0; i < slots.size(); ++i)
+        if (m.slots[i].is_output) GK_CHECK(check_nan(array_of(*slots[i]), slots[i]->name, span));
+    return {};
+  }
+
+  std::shared_ptr<Budget> budget_ = std::make_shared<Budget>();
+};
+
+}  // namespace
+
+std::unique_ptr<EffectsBase> make_interp_effects(int64_t memory_limit_bytes) {
+  return std::make_unique<InterpEffects>(memory_limit_bytes);
+}
+
+}  // namespace gk::engine

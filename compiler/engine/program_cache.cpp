@@ -1,0 +1,190 @@
+#include "compiler/engine/program_cache.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace gk::engine {
+
+namespace {
+
+constexpr size_t kMaxEntries = 8192;
+
+class KeyWriter {
+ public:
+  std::string out;
+  void num(int64_t v) { out.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  void shape(const Shape& s) {
+    num(s.rank());
+    for (int64_t d : s) num(d);
+  }
+  void type(const ir::Type& t) {
+    num(static_cast<int64_t>(t.dtype) << 8 | t.rank());
+    for (const auto& d : t.dims) num(d.value);
+  }
+  void scalar(const Scalar& s) {
+    num(static_cast<int64_t>(s.dtype));
+    num(s.i);
+    int64_t bits;
+    std::memcpy(&bits, &s.f, sizeof bits);
+    num(bits);
+  }
+  void block(const ir::Module& m, const ir::Block& b) {
+    num(static_cast<int64_t>(b.params.size()));
+    for (auto p : b.params) {
+      num(p);
+      type(m.type(p));
+    }
+    for (const auto& n : b.nodes) node(m, n);
+    num(-7);
+    for (auto y : b.yields) num(y);
+  }
+  void node(const ir::Module& m, const ir::Node& n) {
+    num(static_cast<int64_t>(n.op));
+    for (auto v : n.operands) num(v);
+    num(-1);
+    for (auto r : n.results) {
+      num(r);
+      type(m.type(r));
+    }
+    num(-2);
+    const auto& a = n.attrs;
+    num(static_cast<int64_t>(a.axes.size()));
+    for (auto x : a.axes) num(x);
+    shape(a.shape);
+    shape(a.starts);
+    shape(a.steps);
+    num(a.keepdims);
+    num(static_cast<int64_t>(a.dtype));
+    num(a.index);
+    if (n.op == ir::Op::Const) scalar(a.value);
+    if (a.kernel) num(reinterpret_cast<int64_t>(a.kernel.get()));
+    bool faults = n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::Pow ||
+                  n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
+    if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
+    if (n.body) block(m, *n.body);
+  }
+};
+
+void find_kernels(const ir::Block& b, std::vector<std::shared_ptr<const ir::Kernel>>& out) {
+  for (const auto& n : b.nodes) {
+    if (n.attrs.kernel) out.push_back(n.attrs.kernel);
+    if (n.body) find_kernels(*n.body, out);
+  }
+}
+
+ir::Block clone_block(const ir::Block& b) {
+  ir::Block r;
+  r.params = b.params;
+  r.yields = b.yields;
+  r.nodes.reserve(b.nodes.size());
+  for (const auto& n : b.nodes) {
+    ir::Node c;
+    c.op = n.op;
+    c.operands = n.operands;
+    c.results = n.results;
+    c.attrs = n.attrs;
+    c.span = n.span;
+    c.group = n.group;
+    if (n.body) c.body = std::make_unique<ir::Block>(clone_block(*n.body));
+    r.nodes.push_back(std::move(c));
+  }
+  return r;
+}
+
+}  // namespace
+
+ir::Module clone(const ir::Module& m) {
+  ir::Module r;
+  r.value_types = m.value_types;
+  r.top = clone_block(m.top);
+  r.slots = m.slots;
+  r.outputs = m.outputs;
+  r.params = m.params;
+  r.name = m.name;
+  r.fuse = m.fuse;
+  r.fast_math = m.fast_math;
+  r.tf32 = m.tf32;
+  return r;
+}
+
+std::string structure_key(const ir::Module& m) {
+  KeyWriter w;
+  w.num(m.fuse | m.fast_math << 1 | m.tf32 << 2);
+  for (const auto& s : m.slots) {
+    w.type(s.type);
+    w.num(s.is_input | s.is_output << 1 | s.fresh << 2);
+  }
+  w.num(-3);
+  for (const auto& p : m.params) w.num(static_cast<int64_t>(p.dtype));
+  w.num(-4);
+  for (const auto& o : m.outputs) {
+    w.num(o.value);
+    w.num(o.slot);
+  }
+  w.block(m, m.top);
+  return std::move(w.out);
+}
+
+ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters)
+    : runtime_(runtime), counters_(counters) {
+  const auto& info = runtime.device().info();
+  codegen::Target t;
+  t.kind = info.target;
+  if (info.target == program::TargetKind::Cuda) {
+    t.sm = info.sm;
+    t.multiprocessors = info.multiprocessors;
+    t.shared_bytes_max = info.shared_bytes_max;
+  }
+  compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir);
+  if (info.target == program::TargetKind::Cuda)
+    compiler_->set_assembler([&device = runtime.device()](const std::string& ptx, int) { return device.assemble(ptx); });
+}
+
+passes::Options ProgramCache::pass_options() {
+  passes::Options o;
+  o.target = runtime_.device().info().target;
+  program::MatMulCall probe;
+  probe.m = probe.n = probe.k = probe.lda = probe.ldb = probe.ldc = 16;
+  o.library_matmul = runtime_.device().supports(probe);
+  return o;
+}
+
+Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(const ir::Module& m, Recording* recording) {
+  std::string key = structure_key(m);
+  if (auto it = entries_.find(key); it != entries_.end() && !recording) {
+    ++counters_.unit_cache_hits;
+    return it->second.loaded;
+  }
+  auto start = std::chrono::steady_clock::now();
+  ++counters_.compiles;
+  passes::Options options = pass_options();
+  auto last = start;
+  options.after_pass = [&](const char* name, const ir::Module&) {
+    auto now = std::chrono::steady_clock::now();
+    counters_.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+  };
+  GK_TRY(auto schedule, passes::run_pipeline(clone(m), options));
+  auto lowered = std::chrono::steady_clock::now();
+  counters_.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
+  GK_TRY(auto program, compiler_->build(std::move(schedule)));
+  auto built = std::chrono::steady_clock::now();
+  counters_.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
+  if (recording) {
+    recording->ir.push_back(ir::print(m));
+    recording->plans.push_back(program::print(*program));
+    recording->modules.push_back(std::make_shared<ir::Module>(clone(m)));
+  }
+  GK_TRY(auto loaded, exec::Loaded::create(runtime_, program));
+  auto end = std::chrono::steady_clock::now();
+  counters_.pass_ms["load"] += std::chrono::duration<double, std::milli>(end - built).count();
+  counters_.compile_ms += std::chrono::duration<double, std::milli>(end - start).count();
+  if (entries_.size() >= kMaxEntries) entries_.clear();
+  Entry e;
+  e.loaded = loaded;
+  find_kernels(m.top, e.kernels);
+  entries_[std::move(key)] = std::move(e);
+  return loaded;
+}
+
+}  // namespace gk::engine

@@ -1,0 +1,247 @@
+// gk::Session: check first, then run; diagnostics; tests; statistics.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "compiler/engine/device_effects.h"
+#include "compiler/engine/interp_effects.h"
+#include "compiler/engine/session_impl.h"
+#include "runtime/base/options.h"
+#include "runtime/hal/device.h"
+
+namespace gk {
+
+using syntax::StmtKind;
+
+void Session::Impl::out(std::string_view text) {
+  if (options.out)
+    options.out(text);
+  else
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void Session::Impl::err(std::string_view text) {
+  if (options.err)
+    options.err(text);
+  else
+    std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+Status Session::Impl::report(const Error& e, bool compile) {
+  auto format = options.format == DiagnosticFormat::Human   ? syntax::ErrorFormat::Human
+                : options.format == DiagnosticFormat::Short ? syntax::ErrorFormat::Short
+                                                            : syntax::ErrorFormat::Json;
+  err(syntax::render(sources, e, format, options.color));
+  if (e.kind == ErrorKind::Interrupted) return Status::Interrupted;
+  if (e.kind == ErrorKind::OutOfMemory) return Status::OutOfMemory;
+  return compile ? Status::CompileError : Status::RuntimeError;
+}
+
+Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile) {
+  Status s = Status::Ok;
+  for (const auto& e : errors) s = report(e, compile);
+  return s;
+}
+
+std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text, Status* status) {
+  int32_t file = sources.add(std::string(name), std::string(text));
+  auto parsed = syntax::parse(sources, file);
+  if (!parsed.errors.empty()) {
+    *status = report_all(parsed.errors, true);
+    return nullptr;
+  }
+  auto module = std::make_shared<syntax::Module>(std::move(parsed.module));
+  modules.push_back(module);
+  auto errors = checker->run(*module, checker->root());
+  if (!errors.empty()) {
+    *status = report_all(errors, true);
+    return nullptr;
+  }
+  *status = Status::Ok;
+  return module;
+}
+
+Status Session::Impl::settle() {
+  auto r = effects->synchronize();
+  if (!r) return report(r.error(), false);
+  return Status::Ok;
+}
+
+Status Session::Impl::execute(const syntax::Module& module) {
+  runner->satisfied.insert(checker->satisfied.begin(), checker->satisfied.end());
+  auto errors = runner->run(module, runner->root());
+  if (!errors.empty()) {
+    // A fault of work that had been submitted came first.
+    if (auto r = effects->synchronize(); !r && errors[0].code != r.error().code) report(r.error(), false);
+    return report_all(errors, false);
+  }
+  return settle();
+}
+
+Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Session::~Session() = default;
+Status Session::open_status() const { return impl_->opened; }
+void Session::interrupt() { impl_->interrupt_flag.store(true, std::memory_order_relaxed); }
+
+std::unique_ptr<Session> Session::open(SessionOptions given) {
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(given);
+  auto& o = impl->options;
+  std::string cache;
+  if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
+  sema::EvalOptions eval;
+  eval.args = o.args;
+  for (const auto& [n, v] : o.defines) eval.defines[n] = v;
+  eval.seeded = o.seeded;
+  eval.seed = o.seed;
+  eval.unchecked = o.unchecked;
+  eval.nan_check = o.nan_check;
+  eval.importer = [p = impl.get()](const std::string& path, Span from) -> Result<int32_t> {
+    namespace fs = std::filesystem;
+    fs::path base = from.file >= 0 ? fs::path(p->sources.name(from.file)).parent_path() : fs::path();
+    fs::path full = fs::path(path).is_absolute() ? fs::path(path) : base / path;
+    std::error_code ec;
+    if (fs::is_directory(full, ec) || !fs::exists(full, ec))
+      return fail(ErrorKind::Type, "E0410", fmt::format("cannot find `{}`", full.string()), from);
+    std::ifstream in(full, std::ios::binary);
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    if (!in && !in.eof()) return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
+    return p->sources.add(full.string(), std::move(text));
+  };
+  impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
+  std::string device = o.device;
+  Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;
+  if (device == "interp") {
+    made = engine::make_interp_effects(o.memory_limit_bytes);
+  } else {
+    if (device.empty()) {
+      auto first = engine::make_device_effects("cuda", o.memory_limit_bytes, cache);
+      made = first ? std::move(first) : engine::make_device_effects("host", o.memory_limit_bytes, cache);
+    } else {
+      made = engine::make_device_effects(device, o.memory_limit_bytes, cache);
+    }
+  }
+  if (!made) {
+    impl->report(made.error(), false);
+    impl->opened = made.error().kind == ErrorKind::OutOfMemory ? Status::OutOfMemory : Status::NoDevice;
+    return std::unique_ptr<Session>(new Session(std::move(impl)));
+  }
+  impl->effects = std::move(*made);
+  impl->effects->out = [p = impl.get()](std::string_view t) { p->out(t); };
+  impl->effects->interrupt_flag = &impl->interrupt_flag;
+  impl->effects->sync = o.sync;
+  impl->effects->nan_check = o.nan_check;
+  impl->runner = std::make_unique<sema::Evaluator>(impl->sources, impl->effects.get(), eval);
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
+}
+
+Status Session::check(std::string_view name, std::string_view text) {
+  Status s;
+  impl_->prepare(name, text, &s);
+  return s;
+}
+
+Status Session::run(std::string_view name, std::string_view text) {
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  impl_->interrupt_flag = false;
+  Status s;
+  auto module = impl_->prepare(name, text, &s);
+  return module ? impl_->execute(*module) : s;
+}
+
+Status Session::test(std::string_view name, std::string_view text, std::string_view filter, TestReport& report) {
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  impl_->interrupt_flag = false;
+  std::regex pattern;
+  try {
+    pattern = std::regex(std::string(filter));
+  } catch (const std::regex_error&) {
+    return impl_->report(make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)),
+                         true);
+  }
+  Status s;
+  auto module = impl_->prepare(name, text, &s);
+  if (!module) return s;
+  s = impl_->execute(*module);
+  if (s != Status::Ok) return s;
+  for (const auto& stmt : module->stmts) {
+    if (stmt->kind != StmtKind::Test) continue;
+    if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+    auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
+    if (r) r = impl_->effects->synchronize();
+    if (r) {
+      ++report.passed;
+      impl_->out(fmt::format("test \"{}\" ... ok\n", stmt->text));
+      continue;
+    }
+    ++report.failed;
+    impl_->out(fmt::format("test \"{}\" ... FAILED\n", stmt->text));
+    s = impl_->report(r.error(), false);
+    if (s == Status::Interrupted) break;
+  }
+  impl_->out(fmt::format("{} passed, {} failed\n", report.passed, report.failed));
+  return s;
+}
+
+std::string Session::stats_json() const {
+  nlohmann::json j;
+  if (!impl_->effects) return "{}";
+  const auto& e = *impl_->effects;
+  const auto& c = e.counters;
+  j["device"] = nlohmann::json::parse(e.device_json());
+  j["units"] = c.units;
+  j["compiles"] = c.compiles;
+  j["cache_hits"] = c.unit_cache_hits;
+  j["disk_cache_hits"] = e.disk_cache_hits();
+  j["kernels"] = e.kernels_compiled();
+  j["graphs"] = c.graphs;
+  j["executables"] = c.executables;
+  j["nodes"] = c.nodes;
+  j["launches"] = c.launches;
+  j["driver_calls"] = e.driver_calls();
+  j["leases"] = c.leases;
+  j["arena_bytes"] = c.arena_bytes;
+  j["peak_bytes"] = e.peak_bytes();
+  j["compile_ms"] = c.compile_ms;
+  return j.dump();
+}
+
+std::string Session::pass_times() const {
+  if (!impl_->effects) return "";
+  std::string text;
+  for (const auto& [name, ms] : impl_->effects->counters.pass_ms) text += fmt::format("{:>10.3f} ms  {}\n", ms, name);
+  return text + fmt::format("{:>10.3f} ms  total\n", impl_->effects->counters.compile_ms);
+}
+
+std::string list_devices(bool json) {
+  engine::install_host_loader();
+  nlohmann::json all = nlohmann::json::array();
+  std::string text;
+  for (const auto& d : hal::list_devices()) {
+    all.push_back({{"id", d.id}, {"name", d.name}, {"sm", d.sm}, {"multiprocessors", d.multiprocessors},
+                   {"memory_bytes", d.total_bytes}, {"driver", d.driver}});
+    text += fmt::format("{:<8} {}{}, {} {}, {:.1f} GiB{}\n", d.id, d.name,
+                        d.sm ? fmt::format(" (sm_{})", d.sm) : "", d.multiprocessors,
+                        d.sm ? "multiprocessors" : "threads", static_cast<double>(d.total_bytes) / (1 << 30),
+                        d.driver.empty() ? "" : ", driver " + d.driver);
+  }
+  return json ? all.dump(2) + "\n" : text;
+}
+
+std::string list_builtins(bool json) {
+  nlohmann::json all = nlohmann::json::array();
+  std::string text;
+  for (const auto* b : sema::all_builtins()) {
+    all.push_back({{"name", b->name}, {"signature", b->signature}, {"doc", b->doc}});
+    text += fmt::format("{:<40} {}\n", b->signature, b->doc);
+  }
+  return json ? all.dump(2) + "\n" : text;
+}
+
+std::string explain(std::string_view code) { return std::string(syntax::explain(code)); }
+
+}  // namespace gk

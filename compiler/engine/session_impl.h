@@ -1,0 +1,39 @@
+// The parts of a session, shared by session.cpp (running), emit.cpp (what the compiler made) and bench.cpp (timing).
+// Owns sources, both evaluators with their scopes, and the device's effects.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "compiler/engine/effects_base.h"
+#include "compiler/sema/evaluator.h"
+#include "compiler/syntax/parse.h"
+#include "compiler/syntax/source.h"
+#include "include/gk/gk.h"
+
+namespace gk {
+
+struct Session::Impl {
+  SessionOptions options;
+  syntax::SourceMap sources;
+  std::atomic<bool> interrupt_flag{false};
+  std::unique_ptr<engine::EffectsBase> effects;  // null: no device
+  std::unique_ptr<sema::Evaluator> checker, runner;
+  std::vector<std::shared_ptr<syntax::Module>> modules;
+  std::string base_folder;  // of the file last run: imports are relative to the importing file
+  Status opened = Status::Ok;
+
+  /// Parses and checks; the module when it may be run. Diagnostics are given.
+  std::shared_ptr<syntax::Module> prepare(std::string_view name, std::string_view text, Status* status);
+  Status execute(const syntax::Module& module);
+  Status report(const Error& e, bool compile);
+  Status report_all(const std::vector<Error>& errors, bool compile);
+  void err(std::string_view text);
+  void out(std::string_view text);
+  Status settle();  // waits, and raises pending faults
+};
+
+}  // namespace gk

@@ -1,0 +1,501 @@
+// Note [Stages]
+// Every computed node gets a stage such that an edge between two groups always goes to a strictly higher
+// stage; so there are no cycles, without ever searching for one. Map groups have even stages; reductions,
+// products, region writes and calls odd ones. A node joins its operand's group, at the same stage, only where
+// both walk the same points. That first placement is as early as possible. Then, from the last node back, a
+// node whose users are all in one later group moves into it ("sinks": prologues, and chains through views),
+// and one that is cheap is recomputed by each of its users (group -1). Moving later keeps the order: a node's
+// operands have stages below its old one.
+#include "compiler/passes/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace gk::passes {
+namespace {
+
+constexpr int kNone = -1;
+constexpr int kMany = -2;
+constexpr int kCopyCost = 2;  // scalar operations worth repeating rather than storing an array
+constexpr int kReductionCopyCost =
+    8;  // … where a reduction reads it: it would be stored only to be read once more
+
+int cost_of(const Node& n) {
+  switch (n.op) {
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Expm1:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Log1p:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Tan:
+    case Op::Tanh:
+    case Op::Sinh:
+    case Op::Cosh:
+    case Op::Sqrt:
+    case Op::Erf: return 4;
+    case Op::Pow:
+    case Op::Atan2:
+    case Op::Asin:
+    case Op::Acos:
+    case Op::Atan:
+    case Op::Asinh:
+    case Op::Acosh:
+    case Op::Atanh:
+    case Op::FloorDiv:
+    case Op::Mod: return 8;
+    case Op::Div: return 2;
+    default: return ir::is_elementwise(n.op) ? 1 : 100;
+  }
+}
+
+int weight_of(const Node& n) {
+  if (!n.body) return 1;
+  int w = 1;
+  for (const Node& i : n.body->nodes) w += weight_of(i);
+  return w;
+}
+
+// Reached through views: what is read, and how the points of user and source relate.
+struct Source {
+  ValueId root = -1;
+  bool direct = true;
+};
+
+// How the users found so far read a node.
+struct Use {
+  int set = kNone;
+  bool expanding = false;  // some element is read at more points than it has
+  bool partial = false;    // some element may not be read
+  bool buffer = false;     // must be in memory
+  bool reduced = false;    // by a reduction
+  int copied = 0;          // cost of users that are recomputed
+};
+
+class Fuser {
+ public:
+  Fuser(Module& m, const Options& o) : m_(m), options_(o), look_(m), kinds_(node_kinds(look_)) {
+    const size_t n = m.top.nodes.size();
+    stage_.assign(n, -1);
+    set_.assign(n, kNone);
+    parent_.resize(n);
+    std::iota(parent_.begin(), parent_.end(), 0);
+    sources_.resize(m.value_types.size());
+    is_output_.assign(m.value_types.size(), false);
+    for (const ir::Output& out : m.outputs) is_output_[static_cast<size_t>(out.value)] = true;
+  }
+
+  void run() {
+    for (size_t i = 0; i < nodes().size(); ++i) place(static_cast<int>(i));
+    if (m_.fuse) join_readers();
+    for (size_t i = 0; i < nodes().size(); ++i)
+      if (computed(static_cast<int>(i))) set_[i] = find(static_cast<int>(i));
+    home_ = set_;
+    if (m_.fuse) {
+      sink();
+      limit();
+    }
+    number();
+  }
+
+ private:
+  std::vector<Node>& nodes() { return m_.top.nodes; }
+  NodeKind kind(int i) const { return kinds_[static_cast<size_t>(i)]; }
+  bool computed(int i) const { return kind(i) >= NodeKind::Map; }
+  int find(int i) {
+    while (parent_[static_cast<size_t>(i)] != i) {
+      auto& p = parent_[static_cast<size_t>(i)];
+      p = parent_[static_cast<size_t>(p)];
+      i = p;
+    }
+    return i;
+  }
+  // The lower number leads: a set is named by its first member.
+  void unite(int a, int b) {
+    a = find(a), b = find(b);
+    if (a != b) parent_[static_cast<size_t>(std::max(a, b))] = std::min(a, b);
+  }
+  Shape space(int i) {
+    const Node& n = nodes()[static_cast<size_t>(i)];
+    if (n.op == Op::Loop) return loop_space(look_, n);
+    return squeezed(look_.shape(n.results[0]));
+  }
+  static bool same_points(const Lookup& l, const Node& view) {
+    return (view.op == Op::Reshape || view.op == Op::Broadcast) &&
+           squeezed(l.shape(view.operands[0])) == squeezed(l.shape(view.results[0]));
+  }
+
+  Source source(ValueId v) const {
+    const int i = look_.top(v);
+    if (i >= 0 && kind(i) == NodeKind::View) return sources_[static_cast<size_t>(v)];
+    return {v, true};
+  }
+
+  // ---- First placement
+  void place(int i) {
+    const Node& n = nodes()[static_cast<size_t>(i)];
+    if (kind(i) == NodeKind::View) {
+      Source s = source(n.operands[0]);
+      s.direct = s.direct && same_points(look_, n);
+      sources_[static_cast<size_t>(n.results[0])] = s;
+      return;
+    }
+    if (!computed(i)) return;
+    struct Operand {
+      int node;
+      bool direct;
+    };
+    std::vector<Operand> operands;
+    int top = -1;
+    const std::vector<ValueId> all = all_operands(look_, n);
+    for (size_t k = 0; k < all.size(); ++k) {
+      const Source s = source(all[k]);
+      const int from = look_.top(s.root);
+      if (!computed(from)) continue;
+      const bool at_point =
+          s.direct && (ir::is_elementwise(n.op) || n.op == Op::Loop) && k < n.operands.size();
+      operands.push_back({from, at_point && space(from) == space(i)});
+      top = std::max(top, stage_[static_cast<size_t>(from)]);
+    }
+    int& stage = stage_[static_cast<size_t>(i)];
+    if (kind(i) != NodeKind::Map) {
+      stage = top < 0 ? 1 : top % 2 == 0 ? top + 1 : top + 2;
+      return;
+    }
+    stage = top < 0 ? 0 : top % 2 == 0 ? top + 2 : top + 1;
+    if (top < 0 || !m_.fuse) return;
+    int set = kNone;
+    for (const Operand& o : operands) {
+      if (stage_[static_cast<size_t>(o.node)] != top) continue;
+      const NodeKind k = kind(find(o.node));
+      const bool joins = o.direct &&
+                         (k == NodeKind::Map || k == NodeKind::Reduce || k == NodeKind::Product) &&
+                         (set == kNone || set == find(o.node) || k == NodeKind::Map);
+      if (!joins) return;
+      set = find(o.node);
+    }
+    for (const Operand& o : operands)
+      if (stage_[static_cast<size_t>(o.node)] == top) unite(o.node, i);
+    stage = top;
+  }
+
+  // Side by side: groups that walk the same points at the same stage and read one array are one kernel.
+  void join_readers() {
+    std::map<std::tuple<int, std::vector<int64_t>, ValueId>, int> readers;
+    for (int i = 0; i < static_cast<int>(nodes().size()); ++i) {
+      const Node& n = nodes()[static_cast<size_t>(i)];
+      if (!computed(i)) continue;
+      const NodeKind k = kind(find(i));
+      std::vector<int64_t> points;
+      if (k == NodeKind::Map) {
+        const Shape s = space(i);
+        points.assign(s.begin(), s.end());
+      } else if (kind(i) == NodeKind::Reduce && n.op != Op::ArgMin && n.op != Op::ArgMax) {
+        const Shape s = look_.shape(n.operands[0]);
+        points.assign(s.begin(), s.end());
+        points.push_back(-1);
+        points.insert(points.end(), n.attrs.axes.begin(), n.attrs.axes.end());
+      } else {
+        continue;
+      }
+      for (ValueId v : all_operands(look_, n)) {
+        const ValueId root = source(v).root;
+        if (kind(look_.top(root)) == NodeKind::Leaf) continue;
+        const auto [it, fresh] = readers.try_emplace({stage_[static_cast<size_t>(i)], points, root}, i);
+        if (!fresh) unite(it->second, i);
+      }
+    }
+  }
+
+  // ---- Sinking
+  static void join(Use& into, const Use& u) {
+    into.set = into.set == kNone || into.set == u.set ? u.set : kMany;
+    into.expanding |= u.expanding;
+    into.partial |= u.partial;
+    into.buffer |= u.buffer;
+    into.reduced |= u.reduced;
+    into.copied = std::max(into.copied, u.copied);
+  }
+
+  void sink() {
+    std::vector<Use> uses(nodes().size());
+    for (int i = static_cast<int>(nodes().size()) - 1; i >= 0; --i) {
+      const Node& n = nodes()[static_cast<size_t>(i)];
+      Use mine = uses[static_cast<size_t>(i)];
+      if (kind(i) == NodeKind::Leaf || kind(i) == NodeKind::Input) continue;
+      if (computed(i)) {
+        decide(i, n, mine);
+        if (set_[static_cast<size_t>(i)] == kNone)
+          mine.copied += cost_of(n);
+        else
+          mine = Use{.set = set_[static_cast<size_t>(i)]};
+      }
+      const std::vector<ValueId> all = all_operands(look_, n);
+      for (size_t k = 0; k < all.size(); ++k) {
+        const int from = look_.top(all[k]);
+        Use u = mine;
+        refine(u, i, n, k, all[k]);
+        join(uses[static_cast<size_t>(from)], u);
+      }
+    }
+  }
+
+  void refine(Use& u, int i, const Node& n, size_t k, ValueId operand) {
+    switch (kind(i)) {
+      case NodeKind::View:
+        u.partial |= n.op == Op::Slice;
+        u.expanding |= n.op == Op::Broadcast && look_.elements(n.results[0]) > look_.elements(operand);
+        break;
+      case NodeKind::Reduce: u.reduced = true; break;
+      case NodeKind::Map:
+        if (n.op == Op::RngUniform || n.op == Op::RngNormal) u.expanding = true;
+        if (n.op == Op::UpdateSlice || n.op == Op::Take || n.op == Op::Concat) u.expanding = true;
+        if (n.op == Op::UpdateSlice && k == 0) u.partial = true;
+        if (n.op == Op::Loop && k >= n.operands.size())
+          u.expanding |= !(squeezed(look_.shape(operand)) == loop_space(look_, n));
+        if (is_view(n.op)) {
+          u.partial |= n.op == Op::Slice;
+          u.expanding |= n.op == Op::Broadcast && look_.elements(n.results[0]) > look_.elements(operand);
+        }
+        break;
+      default: break;
+    }
+    u.buffer |= needs_buffer(kind(i), n, k);
+  }
+
+  void decide(int i, const Node& n, const Use& use) {
+    int& set = set_[static_cast<size_t>(i)];
+    if (kind(i) != NodeKind::Map || use.buffer || use.set == kNone || (use.set == set && !use.expanding))
+      return;
+    for (ValueId r : n.results)
+      if (is_output_[static_cast<size_t>(r)]) return;
+    if (kind(find_home(i)) != NodeKind::Map && use.set == kMany) return;  // an epilogue stays
+    const bool faults = may_fault(look_, n);
+    if (use.set >= 0 && use.set != set && !use.expanding && !(faults && use.partial) &&
+        kind(find_home(i)) == NodeKind::Map) {
+      set = use.set;
+      return;
+    }
+    if (faults || kind(find_home(i)) != NodeKind::Map) return;
+    if (cost_of(n) + use.copied <= (use.reduced ? kReductionCopyCost : kCopyCost)) set = kNone;
+  }
+  int find_home(int i) const { return home_[static_cast<size_t>(i)]; }
+
+  // ---- Limits
+  void roots_of(const Node& n, int set, std::set<ValueId>& out) {
+    for (ValueId v : all_operands(look_, n)) root(v, set, out);
+  }
+  void root(ValueId v, int set, std::set<ValueId>& out) {
+    const ValueId r = source(v).root;
+    const int i = look_.top(r);
+    if (kind(i) == NodeKind::Leaf) return;
+    const int s = set_[static_cast<size_t>(i)];
+    if (kind(i) == NodeKind::Input || (s != kNone && s != set))
+      out.insert(r);
+    else if (s == kNone)
+      roots_of(nodes()[static_cast<size_t>(i)], set, out);
+  }
+
+  void limit() {
+    // Later stages first: what goes home then counts there.
+    std::map<std::pair<int, int>, int> order;
+    for (int i = 0; i < static_cast<int>(nodes().size()); ++i)
+      if (computed(i) && home_[static_cast<size_t>(i)] == i) order[{-stage_[static_cast<size_t>(i)], i}] = i;
+    for (const auto& [key, set] : order) {
+      std::vector<int> mine = members(set);
+      if (fits(set, mine)) continue;
+      for (int i : mine) set_[static_cast<size_t>(i)] = home_[static_cast<size_t>(i)];
+      moved_ = true;
+      mine = members(set);
+      if (fits(set, mine)) continue;
+      cut(set, mine);
+      moved_ = true;
+    }
+  }
+
+  // Members by set, rebuilt only after something went home: limits are rarely met.
+  std::vector<int> members(int set) {
+    if (moved_ || members_.empty()) {
+      members_.clear();
+      for (int i = 0; i < static_cast<int>(nodes().size()); ++i)
+        if (set_[static_cast<size_t>(i)] != kNone) members_[set_[static_cast<size_t>(i)]].push_back(i);
+      users_.assign(nodes().size(), {kNone, -1});
+      for (int i = 0; i < static_cast<int>(nodes().size()); ++i) {
+        if (set_[static_cast<size_t>(i)] == kNone) continue;
+        std::set<ValueId> read;
+        for (ValueId v : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(v, read);
+        for (ValueId v : read) {
+          auto& u = users_[static_cast<size_t>(look_.top(v))];
+          const int s = set_[static_cast<size_t>(i)];
+          u.first = u.first == kNone || u.first == s ? s : kMany;
+          if (s == set_[static_cast<size_t>(look_.top(v))]) u.second = i;
+        }
+      }
+      moved_ = false;
+    }
+    const auto it = members_.find(set);
+    return it == members_.end() ? std::vector<int>{} : it->second;
+  }
+  // The computed values that reading `v` needs, through what is recomputed.
+  void reached(ValueId v, std::set<ValueId>& out) {
+    const ValueId r = source(v).root;
+    const int i = look_.top(r);
+    if (!computed(i)) return;
+    if (set_[static_cast<size_t>(i)] != kNone) {
+      out.insert(r);
+      return;
+    }
+    for (ValueId o : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(o, out);
+  }
+  bool stored(int i) {
+    for (ValueId r : nodes()[static_cast<size_t>(i)].results)
+      if (is_output_[static_cast<size_t>(r)]) return true;
+    const int u = users_[static_cast<size_t>(i)].first;
+    return u != set_[static_cast<size_t>(i)];  // nobody (it is there for its faults), others, or many
+  }
+
+  bool fits(int set, const std::vector<int>& mine) {
+    std::set<ValueId> loads;
+    int weight = 0, stores = 0;
+    for (int i : mine) {
+      roots_of(nodes()[static_cast<size_t>(i)], set, loads);
+      weight += weight_of(nodes()[static_cast<size_t>(i)]);
+      stores += stored(i);
+    }
+    return weight <= options_.max_kernel_ops &&
+           static_cast<int>(loads.size()) + stores <= options_.max_kernel_operands;
+  }
+
+  // Cuts a set in node order into parts that fit; what a later part reads of an earlier one is stored.
+  void cut(int set, const std::vector<int>& mine) {
+    int part = set, weight = 0, stores = 0;
+    std::set<ValueId> loads;
+    std::map<int, int> pending;  // last user inside the set -> values waiting for it
+    std::vector<bool> kept(nodes().size(), false);
+    for (int i : mine) kept[static_cast<size_t>(i)] = stored(i);
+    size_t begin = 0;
+    size_t good = 0;  // cutting before this member leaves a part that fits
+    for (size_t p = 0; p < mine.size(); ++p) {
+      const int i = mine[p];
+      // Reductions and products lead their set: their epilogue may leave them, never the reverse.
+      roots_of(nodes()[static_cast<size_t>(i)], set, loads);
+      std::set<ValueId> inside;
+      for (ValueId v : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(v, inside);
+      for (ValueId v : inside) {
+        const int from = look_.top(v);
+        if (home_part_.count(from) != 0 && home_part_[from] != part) loads.insert(v);
+      }
+      weight += weight_of(nodes()[static_cast<size_t>(i)]);
+      stores += kept[static_cast<size_t>(i)];
+      pending.erase(i);
+      home_part_[i] = part;
+      if (!kept[static_cast<size_t>(i)] && users_[static_cast<size_t>(i)].second > i)
+        ++pending[users_[static_cast<size_t>(i)].second];
+      const int fixed = static_cast<int>(loads.size()) + stores;
+      if (p > begin && (weight > options_.max_kernel_ops || fixed > options_.max_kernel_operands)) {
+        const size_t at = good > begin ? good : p;
+        part = static_cast<int>(nodes().size()) + next_part_++;
+        for (size_t q = at; q <= p; ++q) home_part_.erase(mine[q]);
+        begin = good = at;
+        weight = stores = 0;
+        loads.clear();
+        pending.clear();
+        p = at - 1;
+        for (size_t q = at; q < mine.size(); ++q) set_[static_cast<size_t>(mine[q])] = part;
+        set = part;
+        continue;
+      }
+      int live = 0;
+      for (const auto& [user, count] : pending) live += count;
+      if (fixed + live <= options_.max_kernel_operands) good = p + 1;
+    }
+  }
+
+  // ---- Numbers, by first member
+  void number() {
+    std::map<int, int> numbers;
+    for (size_t i = 0; i < nodes().size(); ++i) {
+      int& group = nodes()[i].group;
+      group = -1;
+      if (set_[i] == kNone) continue;
+      group = numbers.try_emplace(set_[i], static_cast<int>(numbers.size())).first->second;
+    }
+  }
+
+  Module& m_;
+  const Options& options_;
+  Lookup look_;
+  std::vector<NodeKind> kinds_;
+  std::vector<int> stage_, set_, home_, parent_;
+  std::vector<Source> sources_;
+  std::vector<bool> is_output_;
+  std::map<int, std::vector<int>> members_;
+  std::vector<std::pair<int, int>> users_;  // by node: the set of its users, the last one in its own set
+  std::map<int, int> home_part_;
+  int next_part_ = 0;
+  bool moved_ = true;
+};
+
+}  // namespace
+
+std::vector<NodeKind> node_kinds(const Lookup& l) {
+  const Module& m = l.module();
+  std::vector<NodeKind> kinds(m.top.nodes.size());
+  std::vector<bool> output(m.value_types.size(), false);
+  for (const ir::Output& o : m.outputs) output[static_cast<size_t>(o.value)] = true;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const Node& n = m.top.nodes[i];
+    const bool out = !n.results.empty() && output[static_cast<size_t>(n.results[0])];
+    const auto leaf = [&](ValueId v) {
+      return l.top(v) >= 0 && kinds[static_cast<size_t>(l.top(v))] == NodeKind::Leaf && l.shape(v).empty();
+    };
+    NodeKind& k = kinds[i];
+    k = NodeKind::Map;
+    if (n.op == Op::Input) {
+      k = NodeKind::Input;
+    } else if (n.op == Op::KernelCall) {
+      k = NodeKind::Call;
+    } else if (n.op == Op::MatMul) {
+      k = NodeKind::Product;
+    } else if (is_reduction(n.op)) {
+      k = NodeKind::Reduce;
+    } else if (n.op == Op::UpdateSlice) {
+      const Op base = l.op(n.operands[0]);
+      if (!m.fuse || base == Op::Input || base == Op::UpdateSlice || base == Op::KernelCall)
+        k = NodeKind::Region;
+    } else if (out) {
+      k = NodeKind::Map;
+    } else if (is_leaf(n.op)) {
+      k = NodeKind::Leaf;
+    } else if (is_view(n.op) || n.op == Op::RngAdvance) {
+      k = NodeKind::View;
+    } else if (ir::is_elementwise(n.op) && !may_fault(l, n) &&
+               std::all_of(n.operands.begin(), n.operands.end(), leaf)) {
+      k = NodeKind::Leaf;
+    }
+  }
+  return kinds;
+}
+
+bool needs_buffer(NodeKind kind, const Node& n, size_t k) {
+  switch (kind) {
+    case NodeKind::Product:
+    case NodeKind::Call: return true;
+    case NodeKind::Region: return k == 0;
+    case NodeKind::Map: return n.op == Op::Take && k == 0;
+    default: return false;
+  }
+}
+
+Result<void> fuse(ir::Module& m, const Options& options) {
+  Fuser(m, options).run();
+  return {};
+}
+
+}  // namespace gk::passes

@@ -1,0 +1,87 @@
+// The state of lower(): groups, buffers of values, and the steps made so far; its parts are split over
+// lower*.cpp. Not for other passes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/passes/evaluate.h"
+#include "compiler/passes/lower.h"
+
+namespace gk::passes {
+
+/// The dimensions that a kernel walks, each as the axes it is split into.
+struct Walk {
+  struct Dim {
+    bool reduce = false;
+    std::vector<int64_t> axes;
+  };
+  std::vector<Dim> dims;
+  void push(int64_t extent, bool reduce = false) { dims.push_back({reduce, {extent}}); }
+};
+
+class Lowerer {
+ public:
+  Lowerer(const ir::Module& m, const Options& options);
+  Result<Lowered> run();
+
+ private:
+  struct Group {
+    std::vector<int> members;  // in order
+  };
+  using Writer = std::function<void(Evaluator&, Draft&, const std::vector<Coord>&)>;
+  struct Placed {  // a view of an array in memory
+    int buffer;
+    int64_t offset;
+    std::vector<int64_t> strides;
+  };
+
+  const Node& node(int i) const { return m_.top.nodes[static_cast<size_t>(i)]; }
+  DType dtype(ValueId v) const { return m_.type(v).dtype; }
+  bool in_memory(ValueId v) const;
+
+  // lower.cpp
+  void find_groups();
+  std::vector<int> order() const;
+  bool is_stored(ValueId v) const;
+  int buffer_of(ValueId v);
+  int new_buffer(DType t, const Shape& shape);
+  Result<void> group(int g);
+  Evaluator::Source source(int g);
+  Result<Draft> draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write);
+  void add(Draft d);
+  int point_in(Evaluator& e, const Shape& shape, const std::vector<Coord>& dims) const;
+  std::string label(const std::vector<int>& members) const;
+  std::vector<ValueId> stored_values(const Group& g) const;
+  Result<void> map(int g, const std::vector<ValueId>& values);
+  Result<int> materialise(ValueId v);
+  Result<int> dense(ValueId v, int64_t& offset);
+  Result<void> region(int g, const Node& n);
+  Result<void> call(const Node& n);
+  void copy(int from, int to);
+
+  // lower_reduce.cpp
+  Result<void> reduce(int g, const std::vector<ValueId>& reductions, const std::vector<ValueId>& stored);
+  bool split_reduction(Draft& d);
+  // lower_product.cpp
+  Result<void> product(int g, const Node& n, const std::vector<ValueId>& stored);
+  Result<void> product_of_nothing(int g, const Node& n, const std::vector<ValueId>& stored);
+  bool absorb(int g, const Node& n, ValueId v, LoweredStep& s);
+
+  const ir::Module& m_;
+  const Options& options_;
+  Lookup look_;
+  std::vector<NodeKind> kinds_;
+  std::vector<Group> groups_;
+  std::vector<int> user_;  // by value: the one group that reads it, -1 none, -2 several
+  std::vector<bool> is_output_;
+  std::unordered_map<ValueId, int> buffers_;  // of stored values
+  std::unordered_map<int, int> slot_buffers_;
+  std::unordered_map<ValueId, int> extra_;  // views and recomputed values that were put in memory
+  Lowered out_;
+  std::vector<int> members_now_;
+};
+
+}  // namespace gk::passes

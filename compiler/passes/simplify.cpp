@@ -1,0 +1,228 @@
+#include "compiler/passes/simplify.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "compiler/passes/graph.h"
+
+namespace gk::passes {
+namespace {
+
+// Rounding a double result once more to f32, f16 or bf16 equals rounding the exact result (their precision is
+// under half of double's), so these fold exactly.
+std::optional<Scalar> fold_float(Op op, double a, double b, DType t) {
+  switch (op) {
+    case Op::Add: return Scalar::of_float(a + b, t);
+    case Op::Sub: return Scalar::of_float(a - b, t);
+    case Op::Mul: return Scalar::of_float(a * b, t);
+    case Op::Div: return Scalar::of_float(a / b, t);
+    case Op::Eq: return Scalar::of_bool(a == b);
+    case Op::Ne: return Scalar::of_bool(a != b);
+    case Op::Lt: return Scalar::of_bool(a < b);
+    case Op::Le: return Scalar::of_bool(a <= b);
+    case Op::Gt: return Scalar::of_bool(a > b);
+    case Op::Ge: return Scalar::of_bool(a >= b);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Scalar> fold_int(Op op, int64_t a, int64_t b, DType t) {
+  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+  const bool less = is_signed(t) ? a < b : ua < ub;
+  const auto wrap = [&](uint64_t v) { return Scalar::of_int(static_cast<int64_t>(v)).cast(t); };
+  switch (op) {
+    case Op::Add: return wrap(ua + ub);
+    case Op::Sub: return wrap(ua - ub);
+    case Op::Mul: return wrap(ua * ub);
+    case Op::Eq: return Scalar::of_bool(a == b);
+    case Op::Ne: return Scalar::of_bool(a != b);
+    case Op::Lt: return Scalar::of_bool(less);
+    case Op::Ge: return Scalar::of_bool(!less);
+    case Op::Gt: return Scalar::of_bool(!less && a != b);
+    case Op::Le: return Scalar::of_bool(less || a == b);
+    default: return std::nullopt;
+  }
+}
+
+std::optional<Scalar> fold(Op op, const Scalar& a, const Scalar* b, const ir::Attrs& attrs) {
+  if (op == Op::Cast) return a.cast(attrs.dtype);
+  if (!b) {
+    if (op == Op::Neg && a.is_float() && !std::isnan(a.f)) return Scalar::of_float(-a.f, a.dtype);
+    if (op == Op::Neg && is_integer(a.dtype)) return fold_int(Op::Sub, 0, a.i, a.dtype);
+    if (op == Op::Sqrt) {
+      const double r = std::sqrt(a.f);
+      if (!std::isnan(r)) return Scalar::of_float(r, a.dtype);
+    }
+    if (op == Op::Not) return Scalar::of_bool(a.i == 0);
+    return std::nullopt;
+  }
+  if (is_bool(a.dtype)) return std::nullopt;
+  auto r = a.is_float() ? fold_float(op, a.f, b->f, a.dtype) : fold_int(op, a.i, b->i, a.dtype);
+  if (r && r->is_float() && std::isnan(r->f)) return std::nullopt;  // its bits are the device's business
+  return r;
+}
+
+bool is_value(const std::optional<Scalar>& s, double f, int64_t i) {
+  return s && (s->is_float() ? std::bit_cast<uint64_t>(s->f) == std::bit_cast<uint64_t>(f)
+                             : !is_bool(s->dtype) && s->i == i);
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(Module& m) : m_(m), look_(m), to_(m.value_types.size()) {
+    for (size_t i = 0; i < to_.size(); ++i) to_[i] = static_cast<ValueId>(i);
+  }
+
+  void run() {
+    block(m_.top);
+    for (ir::Output& o : m_.outputs) o.value = to_[static_cast<size_t>(o.value)];
+  }
+
+ private:
+  void block(ir::Block& b) {
+    for (Node& n : b.nodes) {
+      for (ValueId& v : n.operands) v = to_[static_cast<size_t>(v)];
+      if (n.body) block(*n.body);
+      if (n.results.size() != 1 || n.op == Op::Loop || n.op == Op::KernelCall) continue;
+      const ValueId same = node(n);
+      if (same >= 0 && m_.type(same).same_as(m_.type(n.results[0])))
+        to_[static_cast<size_t>(n.results[0])] = same;
+    }
+    for (ValueId& v : b.yields) v = to_[static_cast<size_t>(v)];
+  }
+
+  // The value that `n` equals, else -1; may rewrite `n` in place.
+  ValueId node(Node& n) {
+    if (is_view(n.op)) return view(n);
+    if (ir::is_elementwise(n.op)) return elementwise(n);
+    if (n.op == Op::UpdateSlice) return update(n);
+    if (n.op == Op::RngAdvance) return advance(n);
+    if (n.op == Op::Concat) return concat(n);
+    return -1;
+  }
+
+  // Without this, the k-th draw of a program would add k counts in every kernel.
+  ValueId advance(Node& n) {
+    const Node* in = look_.node(n.operands[0]);
+    if (in && in->op == Op::RngAdvance && look_.block(n.operands[0]) == look_.block(n.results[0])) {
+      n.attrs.index =
+          static_cast<int64_t>(static_cast<uint64_t>(n.attrs.index) + static_cast<uint64_t>(in->attrs.index));
+      n.operands[0] = in->operands[0];
+    }
+    return -1;
+  }
+
+  ValueId concat(Node& n) {
+    const auto axis = static_cast<int>(n.attrs.axes[0]);
+    std::erase_if(n.operands, [&](ValueId v) { return n.operands.size() > 1 && look_.shape(v)[axis] == 0; });
+    return n.operands.size() == 1 ? n.operands[0] : -1;
+  }
+
+  ValueId update(const Node& n) {
+    const Shape base = look_.shape(n.operands[0]), value = look_.shape(n.operands[1]);
+    if (num_elements(value) == 0) return n.operands[0];
+    bool whole = base == value;
+    for (int i = 0; i < base.rank() && whole; ++i) whole = base[i] == 1 || n.attrs.steps[i] == 1;
+    return whole ? n.operands[1] : -1;
+  }
+
+  ValueId view(Node& n) {
+    const ValueId x = n.operands[0];
+    const Node* in = look_.node(x);
+    if (in && in->op == n.op && look_.block(x) == look_.block(n.results[0])) compose(n, *in);
+    const ValueId from = n.operands[0];
+    const Shape a = look_.shape(from), b = look_.shape(n.results[0]);
+    if (n.op == Op::Transpose) {
+      const bool identity = std::is_sorted(n.attrs.axes.begin(), n.attrs.axes.end());
+      return identity ? from : -1;
+    }
+    if (!(a == b)) return -1;
+    if (n.op == Op::Slice)
+      for (int i = 0; i < a.rank(); ++i)
+        if (a[i] > 1 && n.attrs.steps[i] != 1) return -1;
+    return from;
+  }
+
+  void compose(Node& n, const Node& in) {
+    const ir::Attrs& a = in.attrs;
+    if (n.op == Op::Transpose)
+      for (int64_t& axis : n.attrs.axes) axis = a.axes[static_cast<size_t>(axis)];
+    if (n.op == Op::Slice)
+      for (int i = 0; i < n.attrs.shape.rank(); ++i) {
+        n.attrs.starts[i] = a.starts[i] + n.attrs.starts[i] * a.steps[i];
+        n.attrs.steps[i] *= a.steps[i];
+      }
+    n.operands[0] = in.operands[0];
+  }
+
+  void make_const(Node& n, const Scalar& s) {
+    n.op = Op::Const;
+    n.operands.clear();
+    n.attrs = {};
+    n.attrs.value = s;
+  }
+
+  ValueId elementwise(Node& n) {
+    const ValueId x = n.operands[0];
+    const DType t = m_.type(x).dtype;
+    if (n.op == Op::Cast && t == n.attrs.dtype) return x;
+    const Node* in = look_.node(x);
+    if (in && in->op == n.op && (n.op == Op::Neg || n.op == Op::Not || n.op == Op::BitNot))
+      return in->operands[0];
+    if (n.op == Op::Where) return where(n);
+    const auto a = constant_of(look_, x);
+    const auto b = n.operands.size() == 2 ? constant_of(look_, n.operands[1]) : std::nullopt;
+    if (a && m_.type(n.results[0]).rank() == 0 && (n.operands.size() == 1 || b))
+      if (const auto s = fold(n.op, *a, b ? &*b : nullptr, n.attrs)) {
+        make_const(n, *s);
+        return -1;
+      }
+    return n.operands.size() == 2 ? binary(n, a, b) : -1;
+  }
+
+  ValueId where(const Node& n) {
+    if (n.operands[1] == n.operands[2]) return n.operands[1];
+    const auto c = constant_of(look_, n.operands[0]);
+    return c ? n.operands[c->i != 0 ? 1 : 2] : -1;
+  }
+
+  ValueId binary(Node& n, const std::optional<Scalar>& a, const std::optional<Scalar>& b) {
+    const ValueId x = n.operands[0], y = n.operands[1];
+    switch (n.op) {
+      case Op::Add:
+        if (is_value(b, -0.0, 0)) return x;
+        return is_value(a, -0.0, 0) ? y : -1;
+      case Op::Sub: return is_value(b, 0.0, 0) ? x : -1;
+      case Op::Mul:
+        if (is_value(b, 1.0, 1)) return x;
+        return is_value(a, 1.0, 1) ? y : -1;
+      case Op::Div: return is_value(b, 1.0, 1) ? x : -1;
+      case Op::Pow:
+        if (is_value(b, 1.0, 1)) return x;
+        if (is_value(b, 2.0, 2)) {
+          n.op = Op::Mul;
+          n.operands[1] = x;
+        }
+        return -1;
+      case Op::Min:
+      case Op::Max:
+      case Op::And:
+      case Op::Or: return x == y ? x : -1;
+      default: return -1;
+    }
+  }
+
+  Module& m_;
+  Lookup look_;
+  std::vector<ValueId> to_;
+};
+
+}  // namespace
+
+Result<void> simplify(ir::Module& m) {
+  Simplifier(m).run();
+  return {};
+}
+
+}  // namespace gk::passes

@@ -1,0 +1,84 @@
+// Matching a builtin call's arguments to its parameters. Owns the small reader that builtins share. Promises errors
+// that name the builtin and the argument.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+class BuiltinArgs {
+ public:
+  /// Names in order; "?" at the end marks an optional one.
+  static Result<BuiltinArgs> match(Call& call, std::initializer_list<const char*> names) {
+    BuiltinArgs r;
+    r.call_ = &call;
+    std::vector<std::string> plain;
+    std::vector<bool> optional;
+    for (std::string n : names) {
+      optional.push_back(n.back() == '?');
+      if (optional.back()) n.pop_back();
+      plain.push_back(std::move(n));
+    }
+    r.found_.resize(plain.size(), nullptr);
+    size_t next = 0;
+    for (auto& a : call.args) {
+      size_t at = next;
+      if (a.name.empty()) {
+        ++next;
+        if (at >= plain.size())
+          return fail(ErrorKind::Type, "E0206",
+                      fmt::format("`{}` takes {} arguments at most, not {}", call.callee, plain.size(), call.args.size()),
+                      a.span);
+      } else {
+        at = 0;
+        while (at < plain.size() && plain[at] != a.name) ++at;
+        if (at == plain.size())
+          return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` has no argument `{}`", call.callee, a.name),
+                                 a.span)
+                          .note(fmt::format("its arguments are {}", fmt::join(plain, ", "))));
+      }
+      if (r.found_[at])
+        return fail(ErrorKind::Type, "E0206", fmt::format("`{}` is given twice", plain[at]), a.span);
+      r.found_[at] = &a;
+    }
+    for (size_t i = 0; i < plain.size(); ++i)
+      if (!r.found_[i] && !optional[i])
+        return fail(ErrorKind::Type, "E0206", fmt::format("`{}` needs an argument `{}`", call.callee, plain[i]),
+                    call.span);
+    return r;
+  }
+  bool has(size_t i) const { return found_[i] != nullptr; }
+  CallArg& operator[](size_t i) const { return *found_[i]; }
+  const Value& value(size_t i) const { return found_[i]->value; }
+  Span span(size_t i) const { return found_[i]->span; }
+  bool unknown() const {
+    for (auto* a : found_)
+      if (a && a->value.is_unknown()) return true;
+    return false;
+  }
+
+ private:
+  Call* call_ = nullptr;
+  std::vector<CallArg*> found_;
+};
+
+/// A host integer; nullopt when not known before running.
+inline Result<std::optional<int64_t>> host_int(const CallArg& a, const char* what) {
+  if (a.value.is_unknown() || (a.value.is_scalar() && !a.value.known)) return std::optional<int64_t>{};
+  if (!a.value.is_scalar() || !is_integer(a.value.scalar.dtype))
+    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(a.value)), a.span);
+  return std::optional<int64_t>{a.value.scalar.i};
+}
+
+/// A dtype argument such as `dtype=f64`.
+inline Result<DType> dtype_arg(const CallArg& a) {
+  if (a.value.kind != VKind::Type || a.value.type_def || a.value.type_syntax || a.value.dims)
+    return fail(ErrorKind::Type, "E0202", fmt::format("a dtype is needed, not {}", describe(a.value)), a.span);
+  return a.value.dtype;
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,291 @@
+// Builtins: host side: printing, files, lengths, reading back, placement, graphs. And the table of all.
+#include <algorithm>
+
+#include "compiler/sema/builtin_args.h"
+
+namespace gk::sema {
+
+namespace {
+
+Value dim_scalar(const ir::Dim& d) {
+  Value v = d.is_known() ? Value::of_scalar(Scalar::of_int(d.value)) : Value::unknown_scalar(DType::I64);
+  v.symbol = d.symbol;
+  v.text = d.name == "_" ? "" : d.name;
+  return v;
+}
+
+Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted) {
+  switch (v.kind) {
+    case VKind::Scalar: return ev.effects()->format(ev.strengthen(v).scalar);
+    case VKind::String: return quoted ? "\"" + v.text + "\"" : v.text;
+    case VKind::Array: {
+      GK_TRY(auto a, ev.download(v, span));
+      return ev.effects()->format(a);
+    }
+    case VKind::Record: case VKind::List: case VKind::Tuple: {
+      std::string out = v.kind == VKind::Record ? (v.items->type ? v.items->type->name : "") + "("
+                        : v.kind == VKind::List ? "["
+                                                : "(";
+      for (size_t i = 0; i < v.items->items.size(); ++i) {
+        if (i) out += ", ";
+        if (v.kind == VKind::Record) out += v.items->names[i] + "=";
+        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true));
+        out += t;
+      }
+      if (v.kind == VKind::Tuple && v.items->items.size() == 1) out += ",";
+      return out + (v.kind == VKind::List ? "]" : ")");
+    }
+    case VKind::Strings: {
+      std::string out = "[";
+      for (size_t i = 0; i < v.strings->size(); ++i) out += (i ? ", \"" : "\"") + (*v.strings)[i] + "\"";
+      return out + "]";
+    }
+    case VKind::Range: {
+      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false));
+      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false));
+      return a + ".." + b;
+    }
+    default: return describe(v);
+  }
+}
+
+Result<Value> print(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_in_capture("`print`", call.span));
+  if (!ev.running()) return Value::none();
+  std::string line;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (!call.args[i].name.empty())
+      return fail(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", call.args[i].name),
+                  call.args[i].span);
+    GK_TRY(auto t, text_of(ev, call.args[i].value, call.args[i].span, false));
+    if (i) line += " ";
+    line += t;
+  }
+  // A fault of the work so far belongs before what is printed next.
+  GK_CHECK(ev.flush(call.span));
+  auto sync = ev.effects()->synchronize();
+  if (!sync) return fail(std::move(sync.error()).at(call.span));
+  ev.effects()->print(line + "\n");
+  return Value::none();
+}
+
+Result<Value> item(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  const Value& v = a.value(0);
+  if (v.is_unknown()) return v;
+  if (v.is_scalar()) return ev.strengthen(v);
+  if (!v.is_array())
+    return fail(ErrorKind::Type, "E0202", fmt::format("`item` takes an array of one element, not {}", describe(v)),
+                a.span(0));
+  GK_CHECK(ev.refuse_in_capture("`item`", call.span));
+  const auto& t = v.array->type;
+  if (t.fully_known() && num_elements(t.shape()) != 1)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("`item` takes one element, not {}", ir::to_string(t)), a.span(0));
+  if (!ev.running()) return Value::unknown_scalar(t.dtype);
+  GK_TRY(auto s, ev.item(v, call.span));
+  return Value::of_scalar(s);
+}
+
+Result<Value> len(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  const Value& v = a.value(0);
+  switch (v.kind) {
+    case VKind::Unknown: return Value::unknown_scalar(DType::I64);
+    case VKind::Strings:
+      return ev.running() ? Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.strings->size())))
+                          : Value::unknown_scalar(DType::I64);
+    case VKind::String: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.text.size())));
+    case VKind::List: case VKind::Tuple:
+      return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.items->items.size())));
+    case VKind::Array:
+      if (v.array->type.rank() > 0) return dim_scalar(v.array->type.dims[0]);
+      [[fallthrough]];
+    default: return fail(ErrorKind::Type, "E0202", fmt::format("{} has no length", describe(v)), a.span(0));
+  }
+}
+
+Result<Value> shape(Evaluator&, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown();
+  Value r;
+  r.kind = VKind::Tuple;
+  r.items = std::make_shared<Aggregate>();
+  if (a.value(0).is_array())
+    for (const auto& d : a.value(0).array->type.dims) r.items->items.push_back(dim_scalar(d));
+  else if (!a.value(0).is_scalar())
+    return fail(ErrorKind::Type, "E0202", fmt::format("{} has no shape", describe(a.value(0))), a.span(0));
+  return r;
+}
+
+Result<Value> size(Evaluator&, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown_scalar(DType::I64);
+  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(1));
+  if (!a.value(0).is_array())
+    return fail(ErrorKind::Type, "E0202", fmt::format("{} has no size", describe(a.value(0))), a.span(0));
+  const auto& t = a.value(0).array->type;
+  if (!t.fully_known()) return Value::unknown_scalar(DType::I64);
+  return Value::of_scalar(Scalar::of_int(num_elements(t.shape()).value_or(0)));
+}
+
+Result<Value> ndim(Evaluator&, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown_scalar(DType::I64);
+  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(0));
+  if (!a.value(0).is_array())
+    return fail(ErrorKind::Type, "E0202", fmt::format("{} has no rank", describe(a.value(0))), a.span(0));
+  return Value::of_scalar(Scalar::of_int(a.value(0).array->type.rank()));
+}
+
+Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
+  auto data = std::make_shared<ArrayData>();
+  data->type = ir::Type::of(a.dtype, a.shape);
+  data->wanted = Placement::Host;
+  data->loose = loose;
+  data->storage = std::make_shared<Storage>();
+  data->storage->type = data->type;
+  data->storage->placement = Placement::Host;
+  data->storage->owner = data.get();
+  GK_CHECK(ev.effects()->allocate(*data->storage));
+  GK_CHECK(ev.effects()->upload(*data->storage, a));
+  return data;
+}
+
+Result<Value> host(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown();
+  if (!a.value(0).is_array())
+    return fail(ErrorKind::Type, "E0202", fmt::format("`host` takes an array, not {}", describe(a.value(0))), a.span(0));
+  GK_CHECK(ev.refuse_in_capture("`host`", call.span));
+  if (!ev.running()) {
+    auto r = ev.trace().pending(a.value(0).array->type, -1);
+    r->wanted = Placement::Host;
+    return Value::of_array(r);
+  }
+  GK_TRY(auto data, ev.download(a.value(0), call.span));
+  GK_TRY(auto r, host_array(ev, data, false));
+  return Value::of_array(r);
+}
+
+Result<Value> device(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
+  auto r = ev.trace().pending(x->type, -1);
+  if (ev.running()) r->pending = ev.trace().value_of(*x);
+  return Value::of_array(r);
+}
+
+Result<Value> load(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"path"}));
+  if (a.unknown()) return Value::unknown();
+  if (a.value(0).kind != VKind::String)
+    return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))), a.span(0));
+  GK_CHECK(ev.refuse_in_capture("`load`", call.span));
+  if (!ev.running()) return Value::unknown();
+  auto arrays = ev.effects()->load(a.value(0).text);
+  if (!arrays) return fail(std::move(arrays.error()).at(call.span));
+  if (arrays->size() == 1 && (*arrays)[0].first.empty()) {
+    GK_TRY(auto x, host_array(ev, (*arrays)[0].second, true));
+    return Value::of_array(x);
+  }
+  Value r;
+  r.kind = VKind::Record;
+  r.items = std::make_shared<Aggregate>();
+  for (auto& [n, x] : *arrays) {
+    r.items->names.push_back(n);
+    GK_TRY(auto data, host_array(ev, x, true));
+    r.items->items.push_back(Value::of_array(data));
+  }
+  return r;
+}
+
+Result<void> gather(Evaluator& ev, const std::string& prefix, const Value& v, Span span,
+                    std::vector<std::pair<std::string, interp::Array>>& out) {
+  if (v.is_aggregate()) {
+    for (size_t i = 0; i < v.items->items.size(); ++i) {
+      std::string part = v.kind == VKind::Record ? v.items->names[i] : std::to_string(i);
+      GK_CHECK(gather(ev, prefix.empty() ? part : prefix + "." + part, v.items->items[i], span, out));
+    }
+    return {};
+  }
+  if (!v.is_array() && !v.is_scalar())
+    return fail(ErrorKind::Type, "E0202", fmt::format("cannot save {}", describe(v)), span);
+  if (!ev.running()) return {};
+  GK_TRY(auto a, ev.download(v, span));
+  out.emplace_back(prefix, std::move(a));
+  return {};
+}
+
+Result<Value> save(Evaluator& ev, Call& call) {
+  if (call.args.empty() || !call.args[0].name.empty() || call.args.size() < 2)
+    return fail(make_error(ErrorKind::Type, "E0206", "`save` takes a path and what to save", call.span)
+                    .help("`save(\"x.npy\", x)` or `save(\"p.npz\", w=w, b=b)`"));
+  if (call.args[0].value.is_unknown()) return Value::none();
+  if (call.args[0].value.kind != VKind::String)
+    return fail(ErrorKind::Type, "E0202", fmt::format("`save` takes a path, not {}", describe(call.args[0].value)),
+                call.args[0].span);
+  GK_CHECK(ev.refuse_in_capture("`save`", call.span));
+  const std::string& path = call.args[0].value.text;
+  bool npz = path.size() > 4 && path.ends_with(".npz");
+  std::vector<std::pair<std::string, interp::Array>> out;
+  for (size_t i = 1; i < call.args.size(); ++i) {
+    const auto& a = call.args[i];
+    if (a.value.is_unknown()) {
+      if (!ev.running()) return Value::none();
+    }
+    std::string n = a.name;
+    if (npz && n.empty() && !a.value.is_aggregate()) n = fmt::format("arr_{}", i - 1);
+    GK_CHECK(gather(ev, n, a.value, a.span, out));
+  }
+  if (!npz && (call.args.size() != 2 || call.args[1].value.is_aggregate()))
+    return fail(make_error(ErrorKind::Type, "E0206", "an .npy file holds one array", call.span)
+                    .help("save several as `.npz`"));
+  if (!ev.running()) return Value::none();
+  GK_CHECK(ev.effects()->synchronize());
+  auto r = ev.effects()->save(path, out);
+  if (!r) return fail(std::move(r.error()).at(call.span));
+  return Value::none();
+}
+
+Result<Value> instantiate(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"graph"}));
+  return ev.instantiate(a.value(0), call.span);
+}
+
+}  // namespace
+
+extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins;
+
+static const std::vector<BuiltinInfo>& host_builtins() {
+  static const std::vector<BuiltinInfo> table = {
+      {"print", "print(x, …)", "Writes values and a newline to standard output.", print},
+      {"item", "item(x)", "Reads an array of one element back to the host.", item},
+      {"len", "len(x)", "Length of a list, or of an array's first axis.", len},
+      {"shape", "shape(x)", "The extents, as a tuple of host integers.", shape},
+      {"size", "size(x)", "The number of elements.", size},
+      {"ndim", "ndim(x)", "The rank.", ndim},
+      {"host", "host(x)", "A copy in host memory.", host},
+      {"device", "device(x)", "A copy in device memory.", device},
+      {"load", "load(path)", "Reads an .npy file (one array) or an .npz file (a record).", load},
+      {"save", "save(path, x) or save(path, name=x, …)", "Writes an .npy or .npz file.", save},
+      {"instantiate", "instantiate(g)", "An executable of a graph.", instantiate},
+  };
+  return table;
+}
+
+std::vector<const BuiltinInfo*> all_builtins() {
+  std::vector<const BuiltinInfo*> out;
+  for (const auto* table : {&kMathBuiltins, &kArrayBuiltins, &host_builtins()})
+    for (const auto& b : *table) out.push_back(&b);
+  std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->name < b->name; });
+  return out;
+}
+
+const BuiltinInfo* find_builtin(std::string_view name) {
+  static const auto table = all_builtins();
+  auto it = std::lower_bound(table.begin(), table.end(), name, [](auto* b, auto n) { return b->name < n; });
+  return it != table.end() && (*it)->name == name ? *it : nullptr;
+}
+
+}  // namespace gk::sema

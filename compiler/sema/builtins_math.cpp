@@ -1,0 +1,193 @@
+// Builtins: elementwise functions, reductions and linear algebra.
+#include <algorithm>
+
+#include "compiler/sema/builtin_args.h"
+
+namespace gk::sema {
+
+namespace {
+
+template <ir::Op op>
+Result<Value> unary(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  return ev.elementwise(op, {a.value(0)}, call.span);
+}
+
+template <ir::Op op>
+Result<Value> binary(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "y"}));
+  return ev.elementwise(op, {a.value(0), a.value(1)}, call.span);
+}
+
+Value one() { return Value::of_scalar(Scalar::of_int(1), true); }
+
+Result<Value> rsqrt(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto root, ev.elementwise(ir::Op::Sqrt, {a.value(0)}, call.span));
+  return ev.elementwise(ir::Op::Div, {one(), root}, call.span);
+}
+
+Result<Value> square(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  return ev.elementwise(ir::Op::Mul, {a.value(0), a.value(0)}, call.span);
+}
+
+Result<Value> clip(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "lo", "hi"}));
+  GK_TRY(auto low, ev.elementwise(ir::Op::Max, {a.value(0), a.value(1)}, call.span));
+  return ev.elementwise(ir::Op::Min, {low, a.value(2)}, call.span);
+}
+
+Result<Value> where(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"condition", "x", "y"}));
+  return ev.elementwise(ir::Op::Where, {a.value(0), a.value(1), a.value(2)}, call.span);
+}
+
+Result<Value> matmul(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"a", "b"}));
+  return ev.matmul(a.value(0), a.value(1), call.span);
+}
+
+// axis=: one host integer or a tuple of them; sorted, from 0. Empty: all.
+Result<std::vector<int64_t>> axes_of(const BuiltinArgs& a, size_t i, int rank) {
+  std::vector<int64_t> axes;
+  if (!a.has(i)) {
+    for (int k = 0; k < rank; ++k) axes.push_back(k);
+    return axes;
+  }
+  std::vector<Value> values{a.value(i)};
+  if (a.value(i).kind == VKind::Tuple) values = a.value(i).items->items;
+  for (const auto& v : values) {
+    if (!v.is_scalar() || !is_integer(v.scalar.dtype) || !v.known)
+      return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(i));
+    int64_t k = v.scalar.i < 0 ? v.scalar.i + rank : v.scalar.i;
+    if (k < 0 || k >= rank)
+      return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", v.scalar.i, rank),
+                  a.span(i));
+    if (std::find(axes.begin(), axes.end(), k) != axes.end())
+      return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is given twice", v.scalar.i), a.span(i));
+    axes.push_back(k);
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
+Result<bool> flag(const BuiltinArgs& a, size_t i) {
+  if (!a.has(i)) return false;
+  const Value& v = a.value(i);
+  if (!v.is_scalar() || !is_bool(v.scalar.dtype) || !v.known)
+    return fail(ErrorKind::Type, "E0202", fmt::format("a host bool is needed, not {}", describe(v)), a.span(i));
+  return v.scalar.i != 0;
+}
+
+template <ir::Op op>
+Result<Value> reduction(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "axis?", "keepdims?"}));
+  if (a.unknown()) return Value::unknown();
+  if (a.value(0).is_aggregate())
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("`{}` takes one array, not {}", call.callee, describe(a.value(0))), a.span(0));
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  if (a.has(1) && (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a[1].name.empty() && a.value(1).is_array())
+    return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` reduces one array", call.callee), a.span(1))
+                    .help(op == ir::Op::ReduceMax ? "for two arrays use `maximum`" : "for two arrays use `minimum`"));
+  GK_TRY(auto axes, axes_of(a, 1, x->type.rank()));
+  GK_TRY(auto keep, flag(a, 2));
+  if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && a.has(1) && axes.size() != 1)
+    return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee), a.span(1));
+  return ev.reduce(op, Value::of_array(x), std::move(axes), keep, call.span);
+}
+
+Result<Value> mean(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "axis?", "keepdims?"}));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  DType t = x->type.dtype, wide = gk::is_float(t) ? accumulator(t) : DType::F64;
+  DType result = gk::is_float(t) ? t : ev.default_float();
+  GK_TRY(auto axes, axes_of(a, 1, x->type.rank()));
+  GK_TRY(auto keep, flag(a, 2));
+  GK_TRY(auto w, ev.cast(Value::of_array(x), wide, call.span));
+  ir::Dims dims;
+  for (auto k : axes) dims.push_back(x->type.dims[static_cast<size_t>(k)]);
+  GK_TRY(auto sum, ev.reduce(ir::Op::Sum, w, axes, keep, call.span));
+  double count = 1;
+  bool known = true;
+  for (const auto& d : dims) {
+    known = known && d.is_known();
+    count *= static_cast<double>(d.value);
+  }
+  Value n = known ? Value::of_scalar(Scalar::of_float(count, DType::F64).cast(wide))
+                  : Value::unknown_scalar(wide);
+  GK_TRY(auto r, ev.elementwise(ir::Op::Div, {sum, n}, call.span));
+  return ev.cast(r, result, call.span);
+}
+
+Result<Value> dot_count(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  GK_TRY(auto nonzero, ev.elementwise(ir::Op::Ne, {Value::of_array(x), Value::of_scalar(Scalar::of_int(0), true)},
+                                      call.span));
+  std::vector<int64_t> axes;
+  for (int k = 0; k < x->type.rank(); ++k) axes.push_back(k);
+  return ev.reduce(ir::Op::Sum, nonzero, axes, false, call.span);
+}
+
+}  // namespace
+
+extern const std::vector<BuiltinInfo> kMathBuiltins;
+const std::vector<BuiltinInfo> kMathBuiltins = {
+    {"abs", "abs(x)", "Absolute value; the smallest integer wraps to itself.", unary<ir::Op::Abs>},
+    {"sign", "sign(x)", "-1, 0 or 1; NaN gives NaN.", unary<ir::Op::Sign>},
+    {"floor", "floor(x)", "Rounds down.", unary<ir::Op::Floor>},
+    {"ceil", "ceil(x)", "Rounds up.", unary<ir::Op::Ceil>},
+    {"round", "round(x)", "Rounds to the nearest, halves to even.", unary<ir::Op::Round>},
+    {"trunc", "trunc(x)", "Rounds toward zero.", unary<ir::Op::Trunc>},
+    {"sqrt", "sqrt(x)", "Square root, correctly rounded; negative gives NaN.", unary<ir::Op::Sqrt>},
+    {"rsqrt", "rsqrt(x)", "1 / sqrt(x).", rsqrt},
+    {"square", "square(x)", "x * x.", square},
+    {"exp", "exp(x)", "e to the power x.", unary<ir::Op::Exp>},
+    {"exp2", "exp2(x)", "2 to the power x.", unary<ir::Op::Exp2>},
+    {"expm1", "expm1(x)", "exp(x) - 1, exact near 0.", unary<ir::Op::Expm1>},
+    {"log", "log(x)", "Natural logarithm; 0 gives -inf, negative NaN.", unary<ir::Op::Log>},
+    {"log2", "log2(x)", "Logarithm to base 2.", unary<ir::Op::Log2>},
+    {"log10", "log10(x)", "Logarithm to base 10.", unary<ir::Op::Log10>},
+    {"log1p", "log1p(x)", "log(1 + x), exact near 0.", unary<ir::Op::Log1p>},
+    {"sin", "sin(x)", "Sine of x in radians.", unary<ir::Op::Sin>},
+    {"cos", "cos(x)", "Cosine of x in radians.", unary<ir::Op::Cos>},
+    {"tan", "tan(x)", "Tangent of x in radians.", unary<ir::Op::Tan>},
+    {"asin", "asin(x)", "Inverse sine, in radians.", unary<ir::Op::Asin>},
+    {"acos", "acos(x)", "Inverse cosine, in radians.", unary<ir::Op::Acos>},
+    {"atan", "atan(x)", "Inverse tangent, in radians.", unary<ir::Op::Atan>},
+    {"atan2", "atan2(y, x)", "Angle of the point (x, y), in radians.", binary<ir::Op::Atan2>},
+    {"sinh", "sinh(x)", "Hyperbolic sine.", unary<ir::Op::Sinh>},
+    {"cosh", "cosh(x)", "Hyperbolic cosine.", unary<ir::Op::Cosh>},
+    {"tanh", "tanh(x)", "Hyperbolic tangent.", unary<ir::Op::Tanh>},
+    {"asinh", "asinh(x)", "Inverse hyperbolic sine.", unary<ir::Op::Asinh>},
+    {"acosh", "acosh(x)", "Inverse hyperbolic cosine; below 1 gives NaN.", unary<ir::Op::Acosh>},
+    {"atanh", "atanh(x)", "Inverse hyperbolic tangent.", unary<ir::Op::Atanh>},
+    {"erf", "erf(x)", "Error function.", unary<ir::Op::Erf>},
+    {"isnan", "isnan(x)", "True where x is NaN.", unary<ir::Op::IsNan>},
+    {"isinf", "isinf(x)", "True where x is infinite.", unary<ir::Op::IsInf>},
+    {"isfinite", "isfinite(x)", "True where x is neither NaN nor infinite.", unary<ir::Op::IsFinite>},
+    {"pow", "pow(x, y)", "x to the power y, as `**`.", binary<ir::Op::Pow>},
+    {"minimum", "minimum(x, y)", "The smaller of two, elementwise; NaN if either is NaN.", binary<ir::Op::Min>},
+    {"maximum", "maximum(x, y)", "The larger of two, elementwise; NaN if either is NaN.", binary<ir::Op::Max>},
+    {"clip", "clip(x, lo, hi)", "minimum(maximum(x, lo), hi).", clip},
+    {"where", "where(condition, x, y)", "x where the condition holds, else y; all three broadcast.", where},
+    {"sum", "sum(x, axis=, keepdims=)", "Sum over axes (all by default); bools count in i64.",
+     reduction<ir::Op::Sum>},
+    {"prod", "prod(x, axis=, keepdims=)", "Product over axes.", reduction<ir::Op::Prod>},
+    {"mean", "mean(x, axis=, keepdims=)", "Arithmetic mean over axes; of integers and bools in the default float.",
+     mean},
+    {"min", "min(x, axis=, keepdims=)", "Smallest over axes; NaN if any is NaN.", reduction<ir::Op::ReduceMin>},
+    {"max", "max(x, axis=, keepdims=)", "Largest over axes; NaN if any is NaN.", reduction<ir::Op::ReduceMax>},
+    {"any", "any(x, axis=, keepdims=)", "True where any is; x is bool.", reduction<ir::Op::Any>},
+    {"all", "all(x, axis=, keepdims=)", "True where all are; x is bool.", reduction<ir::Op::All>},
+    {"argmin", "argmin(x, axis=, keepdims=)", "Index of the first smallest, i64.", reduction<ir::Op::ArgMin>},
+    {"argmax", "argmax(x, axis=, keepdims=)", "Index of the first largest, i64.", reduction<ir::Op::ArgMax>},
+    {"count_nonzero", "count_nonzero(x)", "How many elements are not 0, i64.", dot_count},
+    {"matmul", "matmul(a, b)", "Matrix product, as `@`.", matmul},
+};
+
+}  // namespace gk::sema

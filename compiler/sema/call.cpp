@@ -1,0 +1,586 @@
+// Calls: functions, lambdas, records, casts, kernels; matching arguments to parameters.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::BindKind;
+using syntax::Expr;
+using syntax::ExprKind;
+
+namespace {
+
+// What checking has to tell apart between two calls of one function.
+void signature(const Value& v, std::string& out) {
+  switch (v.kind) {
+    case VKind::Scalar:
+      out += fmt::format("s{}{}{}:{}:{};", static_cast<int>(v.scalar.dtype), v.weak ? "w" : "", v.known ? "k" : "u",
+                         v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
+      break;
+    case VKind::Array: {
+      out += fmt::format("a{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted));
+      for (const auto& d : v.array->type.dims) out += fmt::format("{}/{}/{},", d.value, d.symbol, d.name);
+      out += "];";
+      break;
+    }
+    case VKind::Record: case VKind::List: case VKind::Tuple:
+      out += v.kind == VKind::Record ? "r(" : "l(";
+      for (const auto& i : v.items->items) signature(i, out);
+      out += ");";
+      break;
+    default: out += fmt::format("?{}{};", static_cast<int>(v.kind), v.text);
+  }
+}
+
+bool takes_list(std::string_view builtin) {
+  return builtin == "concat" || builtin == "stack" || builtin == "reshape" || builtin == "broadcast_to" ||
+         builtin == "transpose";
+}
+
+bool memoisable(const Value& v) {
+  if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), memoisable);
+  return v.is_scalar() || v.is_array();
+}
+
+}  // namespace
+
+Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
+  GK_TRY(auto f, eval(*e.lhs, scope));
+  Call call;
+  call.span = e.span;
+  call.callee = e.lhs->kind == ExprKind::Name ? e.lhs->text : "this";
+  for (const auto& a : e.args) {
+    CallArg arg;
+    arg.name = a.name;
+    arg.span = a.value->span;
+    arg.is_mut = a.is_mut;
+    if (a.is_mut) {
+      GK_TRY(arg.place, place(*a.value, scope));
+      if (!arg.place)
+        return fail(make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span)
+                        .help("pass the whole array, or write the result back with `.=`"));
+      arg.value = *arg.place;
+    } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin && takes_list(f.text)) {
+      // `concat([a, b])`: a list of arrays of any shapes, and extents that stay on the host.
+      arg.value.kind = VKind::List;
+      arg.value.items = std::make_shared<Aggregate>();
+      for (const auto& x : a.value->elements) {
+        GK_TRY(auto item, eval(*x, scope));
+        arg.value.items->items.push_back(std::move(item));
+      }
+    } else {
+      GK_TRY(arg.value, eval(*a.value, scope));
+    }
+    if (arg.value.kind == VKind::None)
+      return fail(ErrorKind::Type, "E0202", "this argument gives no value", arg.span);
+    call.args.push_back(std::move(arg));
+  }
+  return call_value(f, call, scope);
+}
+
+Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& scope) {
+  switch (f.kind) {
+    case VKind::Unknown: return Value::unknown();
+    case VKind::Builtin: return find_builtin(f.text)->call(*this, call);
+    case VKind::Function:
+      if (f.callable->lambda) {
+        std::vector<Value> args;
+        for (auto& a : call.args) args.push_back(a.value);
+        return call_lambda(f, std::move(args), call.span);
+      }
+      return call_fn(*f.callable, call);
+    case VKind::Kernel: return launch_kernel(*f.callable, call, 0);
+    case VKind::Type: return call_type(f, call, scope);
+    default:
+      return fail(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
+  }
+}
+
+Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Span span) {
+  if (f.kind == VKind::Unknown) return f;
+  if (f.kind != VKind::Function) {
+    Call call;
+    call.span = span;
+    for (auto& a : args) {
+      CallArg arg;
+      arg.value = std::move(a);
+      arg.span = span;
+      call.args.push_back(std::move(arg));
+    }
+    return call_value(f, call, root_);
+  }
+  if (!f.callable->lambda) {
+    Call call;
+    call.span = span;
+    call.callee = f.callable->fn->name;
+    for (auto& a : args) {
+      CallArg arg;
+      arg.value = std::move(a);
+      arg.span = span;
+      call.args.push_back(std::move(arg));
+    }
+    return call_fn(*f.callable, call);
+  }
+  const Expr& l = *f.callable->lambda;
+  if (l.params.size() != args.size())
+    return fail(make_error(ErrorKind::Type, "E0206",
+                           fmt::format("this function takes {} arguments, not {}", l.params.size(), args.size()), span)
+                    .label(l.span, "defined here"));
+  auto inner = std::make_shared<Scope>();
+  inner->parent = f.callable->scope;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (l.params[i].name == "_") continue;
+    auto v = std::make_shared<Variable>();
+    v->is_param = true;
+    v->span = l.params[i].span;
+    v->value = args[i];
+    inner->names[l.params[i].name] = v;
+  }
+  if (++call_depth_ > 200) {
+    --call_depth_;
+    return fail(ErrorKind::Type, "E0406", "calls are nested over 200 deep", span);
+  }
+  ++eager_depth_;
+  Result<Value> r = Value::none();
+  if (l.rhs) {
+    r = eval(*l.rhs, inner);
+  } else if (l.body) {
+    Value v = Value::none();
+    auto flow = exec_in(*l.body, inner, &v);
+    if (!flow)
+      r = fail(std::move(flow.error()));
+    else
+      r = *flow == Flow::Return ? return_value_ : v;
+  }
+  --eager_depth_;
+  --call_depth_;
+  return r;
+}
+
+Result<void> Evaluator::check_overlap(const Call& call) {
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (!call.args[i].is_mut) continue;
+    for (size_t j = 0; j < call.args.size(); ++j) {
+      if (i == j) continue;
+      bool overlap = false;
+      for_each_array(*call.args[i].place, [&](const ArrayPtr& a) {
+        for_each_array(call.args[j].value, [&](const ArrayPtr& b) {
+          overlap = overlap || a == b || (a->storage && a->storage == b->storage && a->storage->owner == a.get() &&
+                                          a->storage->owner == b.get());
+        });
+      });
+      if (overlap)
+        return fail(make_error(ErrorKind::Type, "E0404", "a `mut` argument overlaps another argument",
+                               call.args[i].span)
+                        .label(call.args[j].span, "the same storage")
+                        .help("pass a copy: `copy(…)`"));
+    }
+  }
+  return {};
+}
+
+Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
+  const syntax::FnDef& fn = *c.fn;
+  if (std::find(call_stack_.begin(), call_stack_.end(), &fn) != call_stack_.end())
+    return fail(make_error(ErrorKind::Unsupported, "E0406", fmt::format("`{}` calls itself", fn.name), call.span)
+                    .label(fn.name_span, "defined here")
+                    .help("write it as a loop"));
+  auto inner = std::make_shared<Scope>();
+  inner->parent = c.scope;
+  inner->function_boundary = true;
+  // Arguments to parameters.
+  std::vector<CallArg*> given(fn.params.size(), nullptr);
+  size_t next = 0;
+  for (auto& a : call.args) {
+    size_t at = fn.params.size();
+    if (a.name.empty()) {
+      while (next < given.size() && given[next]) ++next;
+      at = next;
+    } else {
+      for (size_t i = 0; i < fn.params.size(); ++i)
+        if (fn.params[i].name == a.name) at = i;
+      if (at == fn.params.size())
+        return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` has no parameter `{}`", fn.name, a.name),
+                               a.span)
+                        .label(fn.name_span, "defined here"));
+    }
+    if (at >= given.size())
+      return fail(make_error(ErrorKind::Type, "E0206",
+                             fmt::format("`{}` takes {} arguments, not {}", fn.name, fn.params.size(), call.args.size()),
+                             a.span)
+                      .label(fn.name_span, "defined here"));
+    if (given[at])
+      return fail(ErrorKind::Type, "E0206", fmt::format("`{}` is given twice", fn.params[at].name), a.span);
+    given[at] = &a;
+  }
+  std::vector<CallArg> defaults(fn.params.size());
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    const auto& p = fn.params[i];
+    if (!given[i]) {
+      if (!p.fallback)
+        return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` needs an argument for `{}`", fn.name, p.name),
+                               call.span)
+                        .label(p.span, "declared here"));
+      defaults[i].span = p.fallback->span;
+      GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
+      given[i] = &defaults[i];
+    }
+    if (p.is_mut && !given[i]->is_mut)
+      return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` of `{}` is `mut`", p.name, fn.name),
+                             given[i]->span)
+                      .help("say so at the call: `mut …`"));
+    if (!p.is_mut && given[i]->is_mut)
+      return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` of `{}` is not `mut`", p.name, fn.name),
+                             given[i]->span)
+                      .label(p.span, "declared here"));
+  }
+  GK_CHECK(check_overlap(call));
+  // Plain dimension names are bound before anything is checked against them.
+  for (size_t i = 0; i < fn.params.size(); ++i)
+    if (fn.params[i].type) bind_plain_dims(given[i]->value, *fn.params[i].type, inner);
+  std::string key = fmt::format("{}|", static_cast<const void*>(&fn));
+  bool memo = !running() && !capturing();
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    const auto& p = fn.params[i];
+    auto v = std::make_shared<Variable>();
+    v->is_param = true;
+    v->span = p.span;
+    Value value = given[i]->value;
+    if (p.type) {
+      auto r = conform(value, *p.type, inner, true, given[i]->span, fmt::format("`{}`", p.name));
+      if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
+      if (!p.is_mut) value = std::move(*r);
+    }
+    memo = memo && !p.is_mut && memoisable(value);
+    signature(value, key);
+    if (p.is_mut)
+      v->target = given[i]->place;
+    else
+      v->value = value;
+    if (p.name != "_") inner->names[p.name] = v;
+  }
+  if (memo)
+    if (auto it = check_memo_.find(key); it != check_memo_.end()) {
+      Value r = it->second;
+      if (r.is_array()) return Value::of_array(trace_->pending(r.array->type, -1));
+      return r;
+    }
+  if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
+  auto r = run_fn_body(fn, inner);
+  if (!r) {
+    Error e = std::move(r.error());
+    if (e.labels.size() < 4 && e.span.begin != call.span.begin) e = std::move(e).label(call.span, "in this call");
+    return fail(std::move(e));
+  }
+  if (memo) check_memo_[key] = *r;
+  return r;
+}
+
+Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner) {
+  call_stack_.push_back(&fn);
+  ++call_depth_;
+  ++eager_depth_;
+  Result<Value> r = Value::none();
+  if (fn.expr) {
+    r = eval(*fn.expr, inner);
+  } else {
+    Value v = Value::none();
+    auto flow = exec_in(*fn.body, inner, &v);
+    if (!flow)
+      r = fail(std::move(flow.error()));
+    else if (*flow == Flow::Return)
+      r = return_value_;
+    else if (*flow != Flow::Next)
+      r = fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
+    else
+      r = v;
+  }
+  if (r && fn.result && !(r->is_unknown())) {
+    if (r->kind == VKind::None)
+      r = fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name), fn.name_span);
+    else
+      r = conform(*r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
+                  fmt::format("the result of `{}`", fn.name));
+  }
+  --eager_depth_;
+  --call_depth_;
+  call_stack_.pop_back();
+  return r;
+}
+
+Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& scope) {
+  auto inner = std::make_shared<Scope>();
+  inner->parent = scope;
+  inner->function_boundary = true;
+  std::vector<std::shared_ptr<Value>> places;
+  auto saved = std::exchange(trace_, std::make_unique<Trace>(false));
+  call_stack_.push_back(&fn);
+  ++call_depth_;
+  auto body = [&]() -> Result<void> {
+    std::set<std::string> seen;
+    for (const auto& p : fn.params)
+      if (p.type) bind_plain_dims(Value::unknown(), *p.type, inner);
+    for (const auto& p : fn.params) {
+      if (p.name != "_" && !seen.insert(p.name).second)
+        return fail(ErrorKind::Type, "E0408", fmt::format("two parameters are called `{}`", p.name), p.span);
+      auto v = std::make_shared<Variable>();
+      v->is_param = true;
+      v->span = p.span;
+      if (p.type) {
+        GK_TRY(v->value, conform(Value::unknown(), *p.type, inner, true, p.span, fmt::format("`{}`", p.name)));
+        v->value = bind_value(v->value);
+      }
+      if (p.is_mut) {
+        places.push_back(std::make_shared<Value>(v->value));
+        v->target = places.back().get();
+      }
+      inner->names[p.name] = v;
+    }
+    Value r = Value::none();
+    if (fn.expr) {
+      GK_TRY(r, eval(*fn.expr, inner));
+    } else {
+      GK_TRY(auto flow, exec_in(*fn.body, inner, &r));
+      if (flow == Flow::Return) r = return_value_;
+    }
+    if (fn.result && r.kind == VKind::None)
+      return fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name), fn.name_span);
+    if (fn.result && !r.is_unknown()) {
+      GK_CHECK(conform(r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
+                       fmt::format("the result of `{}`", fn.name)));
+    }
+    return {};
+  };
+  auto r = body();
+  --call_depth_;
+  call_stack_.pop_back();
+  trace_ = std::move(saved);
+  return r;
+}
+
+Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& scope) {
+  if (t.type_def && t.type_def->body->kind == syntax::TypeExpr::Kind::Record) {
+    const auto& body = *t.type_def->body;
+    Value v;
+    v.kind = VKind::Record;
+    v.items = std::make_shared<Aggregate>();
+    v.items->names = body.field_names;
+    v.items->type = t.type_def;
+    v.items->items.resize(body.fields.size());
+    std::vector<bool> set(body.fields.size());
+    size_t next = 0;
+    for (auto& a : call.args) {
+      size_t at = next;
+      if (a.name.empty()) {
+        ++next;
+      } else {
+        at = static_cast<size_t>(std::find(body.field_names.begin(), body.field_names.end(), a.name) -
+                                 body.field_names.begin());
+      }
+      if (at >= body.fields.size())
+        return fail(make_error(ErrorKind::Type, "E0206",
+                               a.name.empty() ? fmt::format("`{}` has {} fields", t.type_def->name, body.fields.size())
+                                              : fmt::format("`{}` has no field `{}`", t.type_def->name, a.name),
+                               a.span)
+                        .note(fmt::format("its fields are {}", fmt::join(body.field_names, ", "))));
+      if (set[at])
+        return fail(ErrorKind::Type, "E0206", fmt::format("field `{}` is given twice", body.field_names[at]), a.span);
+      set[at] = true;
+      GK_TRY(v.items->items[at], conform(a.value, *body.fields[at], t.type_def->scope, false, a.span,
+                                         fmt::format("field `{}`", body.field_names[at])));
+    }
+    for (size_t i = 0; i < set.size(); ++i)
+      if (!set[i])
+        return fail(ErrorKind::Type, "E0206",
+                    fmt::format("`{}` needs field `{}`", t.type_def->name, body.field_names[i]), call.span);
+    return v;
+  }
+  if (t.type_def || t.type_syntax || t.dims)
+    return fail(ErrorKind::Type, "E0207", "only a dtype or a record type can be called", call.span);
+  if (call.args.size() != 1 || !call.args[0].name.empty())
+    return fail(ErrorKind::Type, "E0206", fmt::format("`{}(x)` converts one value", name(t.dtype)), call.span);
+  const Value& v = call.args[0].value;
+  if (v.kind == VKind::String) {
+    if (!running()) return Value::unknown_scalar(t.dtype);
+    char* end = nullptr;
+    double d = std::strtod(v.text.c_str(), &end);
+    if (v.text.empty() || *end)
+      return fail(ErrorKind::Runtime, "E0202", fmt::format("\"{}\" is not a number", v.text), call.args[0].span);
+    if (is_integer(t.dtype)) return Value::of_scalar(Scalar::of_int(std::strtoll(v.text.c_str(), nullptr, 10), t.dtype));
+    return Value::of_scalar(Scalar::of_float(d, DType::F64).cast(t.dtype));
+  }
+  // A weak literal is rounded once, here: f64(0.1) is the double nearest to 0.1.
+  return cast(v, t.dtype, call.span);
+}
+
+KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
+  KernelOptions options;
+  options.unchecked = options_.unchecked;
+  options.fast_math = fast_math_;
+  options.default_float = default_float_;
+  auto find = [this, scope](const std::string& n) -> std::shared_ptr<Variable> {
+    Error why;
+    return lookup(n, scope, {}, &why);
+  };
+  options.find_const = [find](const std::string& n) -> std::optional<Scalar> {
+    auto v = find(n);
+    if (!v || v->kind != BindKind::Const || !v->get().is_scalar() || !v->get().known) return std::nullopt;
+    return v->get().scalar;
+  };
+  options.const_is_weak = [find](const std::string& n) {
+    auto v = find(n);
+    return v && v->get().is_scalar() && v->get().weak;
+  };
+  options.is_outer_name = [find](const std::string& n) { return find(n) != nullptr; };
+  return options;
+}
+
+Result<void> Evaluator::check_kernel(const syntax::KernelDef& k, const ScopePtr& scope) {
+  std::vector<KernelArg> args;
+  auto inner = std::make_shared<Scope>();
+  inner->parent = scope;
+  inner->function_boundary = true;
+  for (const auto& p : k.params) {
+    KernelArg a;
+    if (!p.type) return {};  // generic: checked where it is launched
+    auto dtype = parse_dtype(p.type->name);
+    if (p.type->kind != syntax::TypeExpr::Kind::Named || !dtype)
+      return fail(ErrorKind::Type, "E0202", "a kernel takes arrays and scalars of a dtype", p.span);
+    a.is_array = p.type->has_dims;
+    a.type.dtype = *dtype;
+    for (const auto& d : p.type->dims) {
+      GK_CHECK([&]() -> Result<void> {
+        Error why;
+        if (d->kind == ExprKind::Name && !lookup(d->text, inner, d->span, &why)) {
+          a.type.dims.push_back(fresh_dim(d->text));
+          return {};
+        }
+        if (d->kind == ExprKind::Name || d->kind == ExprKind::Int || d->kind == ExprKind::Wildcard) {
+          GK_TRY(auto dim, eval_dim(*d, inner));
+          a.type.dims.push_back(dim);
+        } else {
+          a.type.dims.push_back(fresh_dim());
+        }
+        return {};
+      }());
+    }
+    args.push_back(std::move(a));
+  }
+  auto r = lower_kernel(k, args, kernel_options(scope));
+  if (!r) return fail(std::move(r.error()));
+  return {};
+}
+
+Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t threads) {
+  const syntax::KernelDef& def = *c.kernel;
+  if (call.args.size() != def.params.size())
+    return fail(make_error(ErrorKind::Type, "E0206",
+                           fmt::format("`{}` takes {} arguments, not {}", def.name, def.params.size(), call.args.size()),
+                           call.span)
+                    .label(def.name_span, "defined here"));
+  auto inner = std::make_shared<Scope>();
+  inner->parent = c.scope;
+  inner->function_boundary = true;
+  std::vector<KernelArg> args;
+  std::string key = fmt::format("{}|{}|", static_cast<const void*>(&def), fast_math_);
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    auto& a = call.args[i];
+    const auto& p = def.params[i];
+    if (!a.name.empty()) return fail(ErrorKind::Type, "E0206", "a kernel takes its arguments by position", a.span);
+    if (p.is_mut != a.is_mut)
+      return fail(make_error(ErrorKind::Type, "E0206",
+                             fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "), a.span)
+                      .label(p.span, "declared here"));
+    if (a.value.is_unknown()) return Value::unknown();
+    if (!a.value.is_array() && !a.value.is_scalar())
+      return fail(ErrorKind::Type, "E0202", fmt::format("a kernel takes arrays and scalars, not {}", describe(a.value)),
+                  a.span);
+    KernelArg k;
+    if (p.type) {
+      // `mut` arrays must have the dtype as it is.
+      auto dtype = parse_dtype(p.type->name);
+      if (a.is_mut && a.value.is_array() && dtype && a.value.array->type.dtype != *dtype)
+        return fail(make_error(ErrorKind::Type, "E0211",
+                               fmt::format("`{}` is {}, but {} is declared", p.name, describe(a.value), p.type->name),
+                               a.span)
+                        .label(p.span, "declared here"));
+      auto r = conform(a.value, *p.type, inner, true, a.span, fmt::format("`{}`", p.name));
+      if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
+      if (!a.is_mut) a.value = std::move(*r);
+    } else {
+      a.value = strengthen(a.value);
+    }
+    k.is_array = a.value.is_array();
+    if (a.value.is_array())
+      k.type = a.value.array->type;
+    else
+      k.type.dtype = a.value.scalar.dtype;
+    key += fmt::format("{}{}{};", k.is_array ? "a" : "s", name(k.type.dtype), k.type.rank());
+    args.push_back(std::move(k));
+  }
+  GK_CHECK(check_overlap(call));
+  if (auto ok = check_kernel_args(def, args, kernel_options(c.scope)); !ok)
+    return fail(std::move(ok.error()).at(call.span));
+  auto& lowered = kernels_[key];
+  if (!lowered) {
+    auto r = lower_kernel(def, args, kernel_options(c.scope));
+    if (!r) {
+      kernels_.erase(key);
+      return fail(std::move(r.error()).label(call.span, "in this launch"));
+    }
+    lowered = std::make_shared<LoweredKernel>(std::move(*r));
+  }
+  ir::Attrs attrs;
+  attrs.kernel = lowered->kernel;
+  attrs.name = def.name;
+  attrs.index = threads;
+  std::vector<ir::Dim> extents;
+  for (const auto& e : def.extents) {
+    GK_TRY(auto d, eval_dim(*e, inner));
+    extents.push_back(d);
+    if (attrs.shape.rank() == kMaxRank)
+      return fail(ErrorKind::Shape, "E0306", "a kernel has eight axes at most", e->span);
+    attrs.shape.push_back(d.is_known() ? d.value : 0);
+  }
+  std::vector<ArrayPtr> operands;
+  std::vector<ir::Type> results;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    GK_TRY(auto a, as_array(call.args[i].value, args[i].type.dtype, call.args[i].span));
+    operands.push_back(a);
+    if (call.args[i].is_mut) results.push_back(a->type);
+  }
+  if (!running()) {
+    for (const auto& a : operands) trace_->value_of(*a);
+    for (auto& a : call.args)
+      if (a.is_mut) {
+        auto fresh = trace_->pending(a.place->array->type, -1);
+        GK_CHECK(overwrite(a.place->array, fresh, call.span));
+      }
+    return Value::none();
+  }
+  if (!num_elements(attrs.shape))
+    return fail(ErrorKind::Shape, "E0307", "the kernel's extents have a product over 2^63", call.span);
+  ir::Node node;
+  node.op = ir::Op::KernelCall;
+  node.span = call.span;
+  for (const auto& a : operands) node.operands.push_back(trace_->value_of(*a));
+  for (const auto& x : lowered->extent_params)
+    node.operands.push_back(trace_->param(
+        Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value), call.span));
+  for (const auto& d : extents) node.operands.push_back(trace_->param(Scalar::of_int(d.value), call.span));
+  node.attrs = std::move(attrs);
+  auto ids = trace_->append_node(std::move(node), results);
+  size_t k = 0;
+  for (auto& a : call.args) {
+    if (!a.is_mut) continue;
+    auto fresh = trace_->pending(results[k], ids[k]);
+    ++k;
+    GK_CHECK(overwrite(a.place->array, fresh, call.span));
+  }
+  return Value::none();
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,65 @@
+// What the evaluator asks of the outside when it runs for real: executing modules, memory, graphs, files, printing.
+// The engine implements it; checking before running uses none of it. Promises nothing of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/interp/interp.h"
+#include "compiler/ir/module.h"
+#include "compiler/sema/value.h"
+
+namespace gk::sema {
+
+/// A module with the storage of each slot. Fresh slots come without memory: executing allocates it.
+struct Unit {
+  ir::Module module;
+  std::vector<StoragePtr> slots;
+  Span span{};
+  std::string name;              // node name, "" in a capture
+  std::vector<int> after;        // graph nodes: edges
+  bool declared_after = false;
+};
+
+/// A captured function compiled for one signature; the engine's.
+struct CapturedCall;
+
+class Effects {
+ public:
+  virtual ~Effects() = default;
+
+  virtual Result<void> execute(Unit& unit) = 0;
+  virtual Result<void> allocate(Storage& s) = 0;  // contents undefined
+  virtual Result<interp::Array> download(const Storage& s) = 0;
+  virtual Result<void> upload(Storage& s, const interp::Array& a) = 0;
+  /// Host or pinned memory to host or pinned memory, after the launches that use either; `offset` in elements.
+  virtual Result<void> copy_host(const Storage& src, int64_t offset, Storage& dst) = 0;
+  virtual Result<void> synchronize() = 0;
+  virtual bool sync_every_statement() const = 0;
+  virtual bool interrupted() const = 0;
+
+  // Graphs. The handle lands in GraphObject::handle.
+  virtual Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string& name) = 0;
+  virtual Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) = 0;
+  virtual Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) = 0;
+  virtual Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) = 0;
+  virtual Result<void> rebind(const std::shared_ptr<void>& exec,
+                              const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) = 0;
+  /// A captured function's call: `unit` with the slots of this call; `handle` is null at first and kept by sema.
+  virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
+                                       const std::vector<StoragePtr>& slots,
+                                       const std::vector<Scalar>& scalars, Span span) = 0;
+
+  virtual void print(std::string_view text) = 0;
+  virtual std::string format(const interp::Array& a) = 0;
+  virtual std::string format(const Scalar& s) = 0;
+  virtual Result<std::string> format(const Scalar& s, std::string_view spec) = 0;
+  virtual Result<std::string> format(std::string_view text, std::string_view spec) = 0;
+  virtual Result<std::vector<std::pair<std::string, interp::Array>>> load(const std::string& path) = 0;
+  virtual Result<void> save(const std::string& path,
+                            const std::vector<std::pair<std::string, interp::Array>>& arrays) = 0;
+};
+
+}  // namespace gk::sema

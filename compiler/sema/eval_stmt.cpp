@@ -1,0 +1,425 @@
+// Statements: bindings, assignment, control flow, imports, pragmas.
+#include <fmt/format.h>
+
+#include "compiler/sema/evaluator.h"
+#include "compiler/syntax/parse.h"
+
+namespace gk::sema {
+
+using syntax::AssignOp;
+using syntax::BinaryOp;
+using syntax::BindKind;
+using syntax::Stmt;
+using syntax::StmtKind;
+
+Evaluator::Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options)
+    : sources_(sources), effects_(effects), options_(std::move(options)), root_(std::make_shared<Scope>()) {
+  trace_ = std::make_unique<Trace>(running());
+}
+
+void Evaluator::record(Error e) {
+  std::string key = fmt::format("{}:{}:{}:{}", e.code, e.span.file, e.span.begin, e.message);
+  if (error_keys_.insert(key).second) errors_.push_back(std::move(e));
+}
+
+Result<void> Evaluator::poll(Span span) {
+  if (running() && effects_->interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted", span);
+  return {};
+}
+
+std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
+  errors_.clear();
+  for (const auto& s : module.stmts) {
+    auto flow = exec(*s, scope, nullptr);
+    if (!flow) {
+      record(std::move(flow.error()));
+      if (running()) {
+        // What was piled up for the failed statement is dropped; names keep what they had.
+        trace_ = std::make_unique<Trace>(true);
+        break;
+      }
+    }
+  }
+  return std::move(errors_);
+}
+
+Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scope) {
+  auto r = exec_block(body, scope, nullptr);
+  if (!r) {
+    trace_ = std::make_unique<Trace>(running());
+    return fail(std::move(r.error()));
+  }
+  return flush(body.span);
+}
+
+Result<Flow> Evaluator::exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value) {
+  auto inner = std::make_shared<Scope>();
+  inner->parent = scope;
+  return exec_in(b, inner, value);
+}
+
+Result<Flow> Evaluator::exec_in(const syntax::Block& b, const ScopePtr& scope, Value* value) {
+  for (size_t i = 0; i < b.stmts.size(); ++i) {
+    bool last = i + 1 == b.stmts.size();
+    auto flow = exec(*b.stmts[i], scope, last ? value : nullptr);
+    if (!flow) {
+      // Checking goes on with the next statement, so that several mistakes are reported.
+      if (running() || capture_depth_ > 1000) return flow;
+      record(std::move(flow.error()));
+      if (last && value) *value = Value::unknown();
+      continue;
+    }
+    if (*flow != Flow::Next) return flow;
+  }
+  return Flow::Next;
+}
+
+Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value) {
+  GK_CHECK(poll(s.span));
+  if (running() && !capturing() && rolling_ == 0 && trace_->num_nodes() > static_cast<size_t>(options_.max_eager_nodes))
+    GK_CHECK(flush(s.span));
+  bool unit = eager_depth_ == 0 && !capturing();
+  switch (s.kind) {
+    case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
+    case StmtKind::Assign: GK_CHECK(exec_assign(s, scope)); break;
+    case StmtKind::ExprStmt: {
+      GK_TRY(auto v, eval(*s.rhs, scope));
+      if (value && !s.muted) *value = std::move(v);
+      break;
+    }
+    case StmtKind::For: return exec_for(s, scope);
+    case StmtKind::While: return exec_while(s, scope);
+    case StmtKind::IfStmt: return exec_if(s, scope, value);
+    case StmtKind::Break: return Flow::Break;
+    case StmtKind::Continue: return Flow::Continue;
+    case StmtKind::Return: {
+      if (call_depth_ == 0) return fail(ErrorKind::Type, "E0409", "`return` outside a function", s.span);
+      return_value_ = Value::none();
+      if (s.rhs) {
+        GK_TRY(return_value_, eval(*s.rhs, scope));
+      }
+      return Flow::Return;
+    }
+    case StmtKind::Fn: {
+      auto v = std::make_shared<Variable>();
+      v->kind = BindKind::Const;
+      v->span = s.fn->name_span;
+      v->value.kind = VKind::Function;
+      v->value.callable = std::make_shared<Callable>();
+      v->value.callable->fn = s.fn;
+      v->value.callable->scope = scope;
+      scope->names[s.fn->name] = v;
+      if (!running()) GK_CHECK(check_function(*s.fn, scope));
+      break;
+    }
+    case StmtKind::Kernel: {
+      auto v = std::make_shared<Variable>();
+      v->kind = BindKind::Const;
+      v->span = s.kernel->name_span;
+      v->value.kind = VKind::Kernel;
+      v->value.callable = std::make_shared<Callable>();
+      v->value.callable->kernel = s.kernel;
+      v->value.callable->scope = scope;
+      scope->names[s.kernel->name] = v;
+      if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
+      break;
+    }
+    case StmtKind::TypeDef: {
+      auto def = std::make_shared<TypeDef>();
+      def->name = s.name;
+      def->body = s.type.get();
+      def->scope = scope;
+      if (s.type->kind == syntax::TypeExpr::Kind::Record) def->field_names = s.type->field_names;
+      auto v = std::make_shared<Variable>();
+      v->kind = BindKind::Const;
+      v->span = s.name_span;
+      v->value.kind = VKind::Type;
+      v->value.type_def = def;
+      scope->names[s.name] = v;
+      break;
+    }
+    case StmtKind::Graph: GK_CHECK(exec_graph(s, scope)); break;
+    case StmtKind::Update: GK_CHECK(exec_update(s, scope)); break;
+    case StmtKind::Import: GK_CHECK(exec_import(s, scope)); break;
+    case StmtKind::Pragma: GK_CHECK(exec_pragma(s)); break;
+    case StmtKind::Assert: GK_CHECK(exec_assert(s, scope)); break;
+    case StmtKind::Test:
+    case StmtKind::Bench:
+      // Bodies run on request, after the program; checking sees them all.
+      if (!running()) GK_CHECK(exec_block(*s.body, scope, nullptr));
+      break;
+    case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
+  }
+  if (unit) GK_CHECK(flush(s.span));
+  return Flow::Next;
+}
+
+Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
+  for (const auto& b : s.bindings) {
+    auto var = std::make_shared<Variable>();
+    var->kind = s.bind;
+    var->span = b.name_span;
+    auto bind = [&]() -> Result<void> {
+      Value v;
+      if (auto d = options_.defines.find(b.name); s.bind == BindKind::Const && d != options_.defines.end() &&
+                                                  scope->parent == nullptr) {
+        int32_t file = sources_.add("-D " + b.name, d->second);
+        auto parsed = syntax::parse(sources_, file);
+        if (!parsed.errors.empty()) return fail(std::move(parsed.errors[0]));
+        if (parsed.module.stmts.size() != 1 || parsed.module.stmts[0]->kind != StmtKind::ExprStmt)
+          return fail(ErrorKind::Usage, "E1101", fmt::format("-D {}: not an expression", b.name),
+                      parsed.module.span);
+        GK_TRY(v, eval(*parsed.module.stmts[0]->rhs, scope));
+      } else if (b.init) {
+        if (b.type && b.init->kind == syntax::ExprKind::ArrayLit) literal_dtype_ = parse_dtype(b.type->name);
+        ++eager_depth_;
+        auto r = eval(*b.init, scope);
+        --eager_depth_;
+        literal_dtype_ = std::nullopt;
+        if (!r) return fail(std::move(r.error()));
+        v = std::move(*r);
+      } else if (b.type) {
+        GK_TRY(v, default_of(*b.type, scope, b.span));
+      } else {
+        return fail(ErrorKind::Type, "E0211", fmt::format("`{}` needs a value or a type", b.name), b.span);
+      }
+      Span at = b.init ? b.init->span : b.span;
+      if (v.kind == VKind::None)
+        return fail(ErrorKind::Type, "E0202", fmt::format("`{}` would hold nothing: this gives no value", b.name), at);
+      if (b.type) {
+        GK_TRY(v, conform(v, *b.type, scope, false, at, fmt::format("`{}`", b.name)));
+      }
+      bool stays = b.type && b.type->placement == "host";
+      if (running() && !stays) {
+        GK_TRY(v, to_device(v, at));
+      }
+      if (s.bind == BindKind::Const) {
+        if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown())
+          return fail(make_error(ErrorKind::Type, "E0212",
+                                 fmt::format("a const is a host value known at compile time, not {}", describe(v)), at)
+                          .help("use `let`"));
+        if (v.is_scalar() && !v.known && !running())
+          return fail(make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
+                          .help("use `let`"));
+        if (!v.is_scalar() || !is_integer(v.scalar.dtype)) v.text = v.kind == VKind::String ? v.text : "";
+        if (v.is_scalar()) v.text = b.name;
+        var->value = v;
+      } else {
+        bool immutable_scalar = s.bind == BindKind::Let;
+        var->value = bind_value(v);
+        if (var->value.is_scalar() && immutable_scalar && is_integer(var->value.scalar.dtype))
+          var->value.text = b.name;
+        else if (var->value.is_scalar())
+          var->value.text.clear();
+        for_each_array(var->value, [&](const ArrayPtr& a) {
+          if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
+        });
+      }
+      return {};
+    };
+    auto r = bind();
+    if (b.name != "_") scope->names[b.name] = var;
+    if (!r) return r;
+    if (running() && eager_depth_ == 0 && !capturing()) {
+      GK_CHECK(flush(s.span));
+      for_each_array(var->value, [&](const ArrayPtr& a) {
+        if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
+      });
+    }
+  }
+  return {};
+}
+
+Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
+  auto op_of = [](AssignOp op) {
+    switch (op) {
+      case AssignOp::Add: return BinaryOp::Add;
+      case AssignOp::Sub: return BinaryOp::Sub;
+      case AssignOp::Mul: return BinaryOp::Mul;
+      default: return BinaryOp::Div;
+    }
+  };
+  ++eager_depth_;
+  auto r = eval(*s.rhs, scope);
+  --eager_depth_;
+  if (!r) return fail(std::move(r.error()));
+  Value v = std::move(*r);
+  if (v.kind == VKind::None)
+    return fail(ErrorKind::Type, "E0202", "this gives no value to assign", s.rhs->span);
+  if (s.assign_op != AssignOp::Set) {
+    GK_TRY(auto old, eval(*s.lhs, scope));
+    GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
+  }
+  if (!s.elementwise) {
+    if (s.lhs->kind != syntax::ExprKind::Name)
+      return fail(make_error(ErrorKind::Type, "E0403", "`=` rebinds a name; this is a place", s.lhs->span)
+                      .help("write to it with `.=`"));
+    if (s.lhs->text == "_") return {};
+    Error why;
+    auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
+    if (!var) return fail(std::move(why));
+    if (var->kind != BindKind::Var || var->is_param) {
+      Error e = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", s.lhs->text), s.lhs->span);
+      if (var->is_param)
+        return fail(std::move(e).label(var->span, "a parameter").help("use a `var` of its own, or `.=` if it is `mut`"));
+      return fail(std::move(e)
+                      .label(var->span, var->kind == BindKind::Const ? "declared const" : "declared with let")
+                      .help(fmt::format("declare it `var {}`", s.lhs->text)));
+    }
+    // Rebinding a name from outside a capture would not happen at launch.
+    for (auto sc = scope; sc; sc = sc->parent) {
+      if (sc->names.contains(s.lhs->text)) break;
+      if (sc->capture_boundary && !var->value.is_unknown())
+        return fail(make_error(ErrorKind::Capture, "E0702",
+                               fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
+                               s.lhs->span)
+                        .note("a capture records work on arrays; a name is bound once, when the capture is made")
+                        .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
+    }
+    std::string old_name;
+    for_each_array(var->value, [&](const ArrayPtr& a) {
+      if (a->storage) old_name = a->storage->name;
+    });
+    Value bound = bind_value(v);
+    if (bound.is_scalar()) bound.text.clear();
+    var->value = std::move(bound);
+    for_each_array(var->value, [&](const ArrayPtr& a) {
+      if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
+    });
+    return {};
+  }
+  GK_TRY(auto target, place(*s.lhs, scope));
+  if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
+  GK_TRY(auto base, place(*s.lhs->lhs, scope));
+  if (!base)
+    return fail(ErrorKind::Unsupported, "E0405", "writing through two indices in a row is not yet implemented",
+                s.lhs->span);
+  return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
+}
+
+Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* value) {
+  GK_TRY(auto c, eval(*s.rhs, scope));
+  bool known = c.is_scalar() && c.known;
+  if (!c.is_unknown()) {
+    bool scalar_bool = (c.is_scalar() && is_bool(c.scalar.dtype)) ||
+                       (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
+    if (!scalar_bool)
+      return fail(make_error(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
+                             s.rhs->span)
+                      .help("compare it, or use `any(…)` or `all(…)`"));
+  }
+  if (c.is_array()) {
+    if (capturing())
+      return fail(ErrorKind::Unsupported, "E0405",
+                  "a condition on a device value inside a capture is not yet implemented", s.rhs->span);
+    if (running()) {
+      GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
+      GK_TRY(auto b, item(c, s.rhs->span));
+      c = Value::of_scalar(b);
+      known = true;
+    }
+  }
+  auto other = [&](Value* v) -> Result<Flow> {
+    if (s.else_body) return exec_block(*s.else_body, scope, v);
+    if (s.else_if) return exec(*s.else_if, scope, v);
+    return Flow::Next;
+  };
+  if (known) return c.scalar.i ? exec_block(*s.body, scope, value) : other(value);
+  std::set<std::string> names;
+  assigned_names(s, names);
+  auto before = snapshot(names, scope);
+  Value then_value = Value::none(), else_value = Value::none();
+  GK_CHECK(exec_block(*s.body, scope, &then_value));
+  std::vector<Value> after;
+  for (auto& [var, old] : before) {
+    after.push_back(var->get());
+    var->get() = old;
+  }
+  GK_CHECK(other(&else_value));
+  for (size_t i = 0; i < before.size(); ++i) before[i].first->get() = join(after[i], before[i].first->get());
+  if (value) *value = join(then_value, else_value);
+  return Flow::Next;
+}
+
+Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
+  if (!running()) {
+    std::set<std::string> names;
+    assigned_names(s, names);
+    auto before = snapshot(names, scope);
+    forget_scalars(names, scope);
+    GK_TRY(auto c, eval(*s.rhs, scope));
+    bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
+              (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
+    if (!ok)
+      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
+                  s.rhs->span);
+    if (c.is_array() && capturing())
+      return fail(ErrorKind::Unsupported, "E0405",
+                  "a condition on a device value inside a capture is not yet implemented", s.rhs->span);
+    GK_CHECK(exec_block(*s.body, scope, nullptr));
+    for (auto& [var, old] : before) var->get() = join(old, var->get());
+    return Flow::Next;
+  }
+  while (true) {
+    GK_CHECK(poll(s.span));
+    GK_TRY(auto c, eval(*s.rhs, scope));
+    if (c.is_array()) {
+      GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
+      GK_TRY(auto b, item(c, s.rhs->span));
+      c = Value::of_scalar(b);
+    }
+    if (!c.is_scalar() || !is_bool(c.scalar.dtype))
+      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
+                  s.rhs->span);
+    if (!c.scalar.i) return Flow::Next;
+    GK_TRY(auto flow, exec_block(*s.body, scope, nullptr));
+    if (flow == Flow::Break) return Flow::Next;
+    if (flow == Flow::Return) return flow;
+  }
+}
+
+Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
+  std::string alias = s.name;
+  auto var = std::make_shared<Variable>();
+  var->kind = BindKind::Const;
+  var->span = s.span;
+  scope->names[alias] = var;
+  if (!options_.importer)
+    return fail(ErrorKind::Unsupported, "E0410", "imports are not available here", s.span);
+  if (!modules.contains(s.text)) {
+    GK_TRY(auto file, options_.importer(s.text, s.span));
+    auto module = std::make_shared<syntax::Module>();
+    auto parsed = syntax::parse(sources_, file);
+    if (!parsed.errors.empty()) return fail(std::move(parsed.errors[0]));
+    *module = std::move(parsed.module);
+    kept_modules.push_back(module);
+    auto inner = std::make_shared<Scope>();
+    modules[s.text] = inner;
+    for (const auto& stmt : module->stmts) GK_CHECK(exec(*stmt, inner, nullptr));
+  }
+  var->value.kind = VKind::Module;
+  var->value.module = modules[s.text];
+  return {};
+}
+
+Result<void> Evaluator::exec_pragma(const Stmt& s) {
+  const std::string &n = s.name, &v = s.text;
+  if (n == "fuse" && (v == "on" || v == "off")) {
+    GK_CHECK(flush(s.span));
+    fuse_ = v == "on";
+  } else if (n == "matmul" && (v == "tf32" || v == "f32")) {
+    GK_CHECK(flush(s.span));
+    tf32_ = v == "tf32";
+  } else if (n == "fast_math" && (v.empty() || v == "on" || v == "off")) {
+    GK_CHECK(flush(s.span));
+    fast_math_ = v != "off";
+  } else if (n == "default_float" && (v == "f32" || v == "f64")) {
+    default_float_ = v == "f64" ? DType::F64 : DType::F32;
+  } else {
+    return fail(make_error(ErrorKind::Type, "E0410", fmt::format("unknown pragma `{} {}`", n, v), s.span)
+                    .note("pragmas: fuse on|off, matmul tf32|f32, fast_math [on|off], default_float f32|f64"));
+  }
+  return {};
+}
+
+}  // namespace gk::sema

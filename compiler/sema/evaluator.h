@@ -1,0 +1,262 @@
+// The evaluator: one walk over the syntax tree with two uses. Checking (no Effects) it knows types, named extents and
+// some host values, and reports every mistake it can prove; running it has all values, piles array operations up in
+// a Trace and hands them to Effects statement by statement. Owns names, typing and the AST -> IR step. Promises: what
+// checking accepts means the same when run; errors carry spans; nothing is printed or executed while checking.
+// Parts: eval_stmt, eval_block, eval_expr, arith, index, place, call, types, builtins_*, graphs, loops, tests.
+#pragma once
+
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "compiler/sema/effects.h"
+#include "compiler/sema/kernel_lower.h"
+#include "compiler/sema/trace.h"
+#include "compiler/sema/value.h"
+#include "compiler/syntax/source.h"
+
+namespace gk::sema {
+
+struct EvalOptions {
+  std::vector<std::string> args;
+  std::map<std::string, std::string> defines;  // -D: const overrides
+  bool seeded = false;
+  uint64_t seed = 0;
+  bool unchecked = false;
+  bool nan_check = false;
+  /// Reads an imported file into the SourceMap; `from` is the import statement.
+  std::function<Result<int32_t>(const std::string& path, Span from)> importer;
+  int64_t max_capture_nodes = 200'000;
+  int64_t max_eager_nodes = 4'000;  // flush a longer trace early
+};
+
+enum class Flow : uint8_t { Next, Break, Continue, Return };
+
+/// A call's arguments after evaluation.
+struct CallArg {
+  std::string name;
+  Value value;
+  Span span{};
+  Value* place = nullptr;  // `mut`
+  bool is_mut = false;
+};
+struct Call {
+  std::string callee;
+  Span span{};
+  std::vector<CallArg> args;
+};
+
+class Evaluator {
+ public:
+  /// effects == nullptr: check only.
+  Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options);
+
+  /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first.
+  std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope);
+  /// `test` / `bench` bodies of a module already run in `scope`.
+  Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
+
+  bool running() const { return effects_ != nullptr; }
+  std::vector<Error>& warnings() { return warnings_; }
+  /// statements of kind ExpectError that checking found satisfied (keyed by address of the statement)
+  std::unordered_set<const syntax::Stmt*> satisfied;
+  const std::shared_ptr<Scope>& root() const { return root_; }
+  /// Parsed files that `import` brought, kept for their spans and definitions.
+  std::map<std::string, std::shared_ptr<Scope>> modules;
+  std::vector<std::shared_ptr<syntax::Module>> kept_modules;
+
+  // ---- shared by the parts (public so that builtins are free functions) ----------------------------------------
+  using ScopePtr = std::shared_ptr<Scope>;
+
+  // statements
+  Result<Flow> exec(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
+  Result<Flow> exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value);
+  Result<Flow> exec_in(const syntax::Block& b, const ScopePtr& scope, Value* value);  // no new scope
+  Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<void> exec_assign(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<Flow> exec_while(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<Flow> exec_if(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
+  Result<void> exec_assert(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<void> exec_expect_error(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<void> exec_import(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<void> exec_pragma(const syntax::Stmt& s);
+  Result<void> check_function(const syntax::FnDef& fn, const ScopePtr& scope);
+  Result<void> check_kernel(const syntax::KernelDef& k, const ScopePtr& scope);
+  Result<bool> try_roll(const syntax::Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi);
+  Result<Flow> loop_body(const syntax::Stmt& s, const ScopePtr& scope, Value index);
+
+  // expressions
+  Result<Value> eval(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_name(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_if(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_fstring(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_array_literal(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_field(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_index(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_call(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_launch(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_capture(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_approx(const Value& a, const Value& b, const syntax::Expr& e, double rtol, double atol);
+  Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope, const char* what);  // -1: unknown
+  std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope, Span span, Error* why);
+
+  // arithmetic (arith.cpp)
+  Result<Value> unary(syntax::UnaryOp op, const Value& v, Span span);
+  Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where, Span span);
+  Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
+  Result<Value> cast(const Value& v, DType t, Span span);
+  Result<Value> cast_weak(const Value& v, DType t, Span span);  // a weak scalar to what it meets
+  Value strengthen(const Value& v) const;                       // alone: i64, or the default float
+  Result<DType> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
+  Result<ArrayPtr> as_array(const Value& v, Span span);         // scalars become 0-d
+  Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
+  Result<ArrayPtr> broadcast_to(const ArrayPtr& a, const ir::Dims& dims, Span span);
+  Result<Value> matmul(const Value& a, const Value& b, Span span);
+  Result<Value> reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span);
+
+  // emission: one IR node, typed by the op table
+  Result<ArrayPtr> emit(ir::Op op, const std::vector<ArrayPtr>& operands, ir::Attrs attrs, Span span,
+                        const ir::Type* known = nullptr);
+  Result<ArrayPtr> full(const ir::Type& t, const Value& v, Span span);
+  Result<ArrayPtr> constant_array(const interp::Array& a, Span span);  // uploads
+  ir::Dim fresh_dim(std::string name = {});
+  Trace& trace() { return *trace_; }
+  bool capturing() const { return capture_depth_ > 0; }
+  Result<void> flush(Span span);
+  Result<void> refuse_in_capture(const char* what, Span span) const;
+
+  // arrays, places (place.cpp)
+  Result<interp::Array> download(const Value& v, Span span);
+  Result<Scalar> item(const Value& v, Span span);
+  Result<void> materialise(const ArrayPtr& a, Span span);
+  Result<Value> to_device(const Value& v, Span span);  // what was read from a file and is bound without `host`
+  Value bind_value(const Value& v);               // what a new name holds: aliases where bound already
+  Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
+  Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
+  Result<void> write_indexed(Value& target, const syntax::Expr& target_expr, const Value& v, const ScopePtr& scope,
+                             Span value_span);
+  Result<void> overwrite(ArrayPtr& a, const ArrayPtr& v, Span span);
+  Result<void> detach_aliases(ArrayData& a, Span span);
+  Result<void> detach_for_launch(const std::vector<StoragePtr>& written, Span span);
+  Result<void> own(ArrayPtr& a, Span span);       // makes the name an owner of its own storage
+
+  // indexing (index.cpp)
+  struct IndexPlan {
+    Shape starts, steps;
+    ir::Dims extents;          // of the slice, one per axis of the array
+    std::vector<int> dropped;  // axes indexed by a number
+    std::vector<int> new_axes; // positions in the result where `new` stands
+    bool whole = true;         // selects everything
+    bool known = true;
+    // advanced: one integer array or 0-d device index on one axis, or a mask over the leading axes
+    int take_axis = -1;
+    ArrayPtr take_index;
+    ArrayPtr mask;
+    ir::Dims result;           // after dropping and inserting
+  };
+  Result<IndexPlan> plan_index(const Value& base, const syntax::Expr& e, const ScopePtr& scope);
+  Result<ArrayPtr> apply_slice(const ArrayPtr& a, const IndexPlan& p, Span span);
+  Result<Value> index_first(const Value& v, int64_t i, Span span);  // x[i] of an array or list
+
+  // calls and types (call.cpp, types.cpp)
+  Result<Value> call_value(const Value& f, Call& call, const ScopePtr& scope);
+  Result<Value> call_fn(const Callable& c, Call& call);
+  Result<Value> call_lambda(const Value& f, std::vector<Value> args, Span span);
+  Result<Value> call_type(const Value& t, Call& call, const ScopePtr& scope);
+  Result<Value> call_captured(const Callable& c, Call& call, const ScopePtr& bound);
+  Result<Value> run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner);
+  Result<Value> launch_kernel(const Callable& c, Call& call, int64_t threads);
+  KernelOptions kernel_options(const ScopePtr& scope);
+  Result<void> check_overlap(const Call& call);
+  Result<Value> conform(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope, bool bind_dims, Span span,
+                        const std::string& what);
+  void bind_dim(const syntax::Expr& e, const ir::Dim& d, const ScopePtr& scope);  // a plain name not yet known
+  void bind_plain_dims(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope);
+  Result<Value> default_of(const syntax::TypeExpr& t, const ScopePtr& scope, Span span);  // zeros
+  Result<Value> type_of_expr(const syntax::Expr& e, const ScopePtr& scope);               // f32[B, D] as a value
+  Result<ir::Type> array_type(const Value& type_value, Span span);
+  Result<ir::Dims> eval_dims(const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope);
+  Result<ir::Dim> eval_dim(const syntax::Expr& e, const ScopePtr& scope);
+  Result<void> match_dims(const ir::Type& got, const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope,
+                          bool bind, Span span, const std::string& what, ir::Type* out);
+
+  // graphs (graphs.cpp)
+  Result<void> exec_graph(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<void> exec_update(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<Unit> capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node);
+  Result<void> order_nodes(std::vector<GraphObject::Node>& nodes, const std::vector<syntax::GraphNodeDef>* defs);
+  Result<Value> instantiate(const Value& g, Span span);
+  Result<void> launch_exec(const Value& e, int64_t times, Span span);
+
+  // state
+  syntax::SourceMap& sources() { return sources_; }
+  Effects* effects() { return effects_; }
+  const EvalOptions& options() const { return options_; }
+  DType default_float() const { return default_float_; }
+  bool fast_math() const { return fast_math_; }
+  void record(Error e);
+  Result<void> poll(Span span);
+  size_t num_errors() const { return errors_.size(); }
+
+  // join of control flow while checking (join.cpp)
+  static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
+  static void assigned_names(const syntax::Stmt& s, std::set<std::string>& names);
+  std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names, const ScopePtr& scope);
+  Value join(const Value& a, const Value& b);
+  void forget_scalars(const std::set<std::string>& names, const ScopePtr& scope);
+
+ private:
+  friend struct CaptureGuard;
+  friend class LoopRoller;
+
+  syntax::SourceMap& sources_;
+  Effects* effects_;
+  EvalOptions options_;
+  std::shared_ptr<Scope> root_;
+  std::unique_ptr<Trace> trace_;
+  std::vector<Error> errors_, warnings_;
+  std::set<std::string> error_keys_;
+  int capture_depth_ = 0;
+  int call_depth_ = 0;
+  int eager_depth_ = 0;     // > 0: inside an expression or function: statements do not end the unit
+  int rolling_ = 0;         // > 0: a loop body is being traced once
+  bool roll_failed_ = false;
+  Value return_value_;
+  std::vector<const syntax::FnDef*> call_stack_;
+  std::map<std::string, Value> check_memo_;
+  // A captured function, compiled for one signature.
+  struct CapturedFn {
+    std::shared_ptr<void> handle;
+    ir::Module module;
+    struct SlotSource {
+      int argument = -1;    // leaf of the arguments
+      int result = -1;      // leaf of the result
+      StoragePtr fixed;     // neither
+    };
+    std::vector<SlotSource> slots;
+    std::vector<StoragePtr> results;  // of the last call, by result leaf
+    Value result;                     // the result's structure
+    std::vector<int> written_arguments;
+  };
+  std::map<std::string, std::shared_ptr<CapturedFn>> captured_;
+  std::set<const syntax::FnDef*> frozen_scalars_;  // captured functions whose scalars steer the host
+  std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;
+  std::optional<DType> literal_dtype_;  // what a declared type asks of the array literal that follows
+  int32_t next_symbol_ = 0;
+  DType default_float_ = DType::F32;
+  bool fuse_ = true, fast_math_ = false, tf32_ = false;
+};
+
+// ---- builtins (builtins_*.cpp) ------------------------------------------------------------------------------------
+struct BuiltinInfo {
+  std::string_view name;
+  std::string_view signature;
+  std::string_view doc;
+  Result<Value> (*call)(Evaluator&, Call&);
+};
+const BuiltinInfo* find_builtin(std::string_view name);
+std::vector<const BuiltinInfo*> all_builtins();
+
+}  // namespace gk::sema

@@ -1,0 +1,532 @@
+// Graphs: capture, named graphs and their order, instantiate, launch, update, captured functions.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::BindKind;
+using syntax::Expr;
+using syntax::Stmt;
+
+namespace {
+
+bool contains(const std::vector<StoragePtr>& v, const StoragePtr& s) {
+  return std::find(v.begin(), v.end(), s) != v.end();
+}
+
+// The array two nodes may not touch without an order, or null.
+StoragePtr conflict(const GraphObject::Node& a, const GraphObject::Node& b) {
+  for (const auto& s : a.writes)
+    if (contains(b.reads, s) || contains(b.writes, s)) return s;
+  for (const auto& s : a.reads)
+    if (contains(b.writes, s)) return s;
+  return nullptr;
+}
+
+std::string label(const StoragePtr& s) { return s->name.empty() ? "an array" : "`" + s->name + "`"; }
+
+bool reaches(const std::vector<GraphObject::Node>& nodes, int from, int to) {
+  std::vector<int> stack{from};
+  std::vector<bool> seen(nodes.size());
+  while (!stack.empty()) {
+    int n = stack.back();
+    stack.pop_back();
+    if (n == to) return true;
+    for (int p : nodes[static_cast<size_t>(n)].after)
+      if (!seen[static_cast<size_t>(p)]) {
+        seen[static_cast<size_t>(p)] = true;
+        stack.push_back(p);
+      }
+  }
+  return false;
+}
+
+}  // namespace
+
+struct CaptureGuard {
+  Evaluator& ev;
+  std::unique_ptr<Trace> saved;
+  explicit CaptureGuard(Evaluator& e) : ev(e) {
+    saved = std::exchange(ev.trace_, std::make_unique<Trace>(ev.running()));
+    ev.trace_->module().fuse = ev.fuse_;
+    ev.trace_->module().fast_math = ev.fast_math_;
+    ev.trace_->module().tf32 = ev.tf32_;
+    ++ev.capture_depth_;
+  }
+  ~CaptureGuard() {
+    --ev.capture_depth_;
+    ev.trace_ = std::move(saved);
+  }
+};
+
+Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node) {
+  if (capturing())
+    return fail(make_error(ErrorKind::Capture, "E0707", "a capture inside a capture", body.span)
+                    .help("make the inner graph first"));
+  GK_CHECK(flush(body.span));
+  CaptureGuard guard(*this);
+  {
+    auto inner = std::make_shared<Scope>();
+    inner->parent = scope;
+    inner->capture_boundary = true;
+    Value ignored = Value::none();
+    ++eager_depth_;
+    auto flow = exec_in(body, inner, &ignored);
+    --eager_depth_;
+    if (!flow) return fail(std::move(flow.error()));
+    if (*flow != Flow::Next)
+      return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave a capture", body.span);
+  }
+  node->reads = trace_->reads();
+  node->writes = trace_->writes();
+  Unit unit = trace_->take();
+  unit.span = body.span;
+  return unit;
+}
+
+Result<Value> Evaluator::eval_capture(const Expr& e, const ScopePtr& scope) {
+  auto g = std::make_shared<GraphObject>();
+  GraphObject::Node node;
+  node.span = e.span;
+  GK_TRY(auto unit, capture_block(*e.body, scope, &node));
+  g->nodes.push_back(std::move(node));
+  if (running()) {
+    std::vector<Unit> units;
+    units.push_back(std::move(unit));
+    auto h = effects_->make_graph(std::move(units), "");
+    if (!h) return fail(std::move(h.error()).at(e.span));
+    g->handle = *h;
+  }
+  Value v;
+  v.kind = VKind::Graph;
+  v.graph = g;
+  return v;
+}
+
+Result<void> Evaluator::order_nodes(std::vector<GraphObject::Node>& nodes,
+                                    const std::vector<syntax::GraphNodeDef>* defs) {
+  // Without `after`, edges follow from reads and writes; a written `after` is checked against them.
+  for (size_t j = 0; j < nodes.size(); ++j) {
+    auto& node = nodes[j];
+    if (!node.declared_after)
+      for (size_t i = 0; i < j; ++i)
+        if (conflict(nodes[i], node)) node.after.push_back(static_cast<int>(i));
+    for (size_t i = 0; i < j; ++i) {
+      auto s = conflict(nodes[i], node);
+      if (!s || reaches(nodes, static_cast<int>(j), static_cast<int>(i))) continue;
+      Error e = make_error(ErrorKind::Capture, "E0701",
+                           fmt::format("node `{}` must come after node `{}`: both use {}", node.name, nodes[i].name,
+                                       label(s)),
+                           defs ? (*defs)[j].name_span : node.span);
+      e.notes.push_back(fmt::format("`{}` {} {} and `{}` {} it", nodes[i].name,
+                                    contains(nodes[i].writes, s) ? "writes" : "reads", label(s), node.name,
+                                    contains(node.writes, s) ? "writes" : "reads"));
+      if (defs) e = std::move(e).label((*defs)[i].name_span, fmt::format("node `{}`", nodes[i].name));
+      std::string list;
+      for (int a : node.after) list += nodes[static_cast<size_t>(a)].name + ", ";
+      return fail(std::move(e).help(fmt::format("write `after ({}{})`", list, nodes[i].name)));
+    }
+  }
+  return {};
+}
+
+Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
+  auto var = std::make_shared<Variable>();
+  var->kind = BindKind::Let;
+  var->span = s.name_span;
+  scope->names[s.name] = var;
+  auto g = std::make_shared<GraphObject>();
+  g->name = s.name;
+  std::vector<Unit> units;
+  for (const auto& def : s.nodes) {
+    GraphObject::Node node;
+    node.name = def.name;
+    node.span = def.span;
+    node.declared_after = def.has_after;
+    for (const auto& other : g->nodes)
+      if (other.name == def.name)
+        return fail(make_error(ErrorKind::Capture, "E0408", fmt::format("two nodes are called `{}`", def.name),
+                               def.name_span)
+                        .label(other.span, "the first"));
+    for (size_t k = 0; k < def.after.size(); ++k) {
+      auto it = std::find_if(g->nodes.begin(), g->nodes.end(), [&](auto& n) { return n.name == def.after[k]; });
+      if (it == g->nodes.end())
+        return fail(make_error(ErrorKind::Capture, "E0704", fmt::format("no earlier node is called `{}`", def.after[k]),
+                               def.after_spans[k])
+                        .note("a node can come after nodes written before it"));
+      node.after.push_back(static_cast<int>(it - g->nodes.begin()));
+    }
+    GK_TRY(auto unit, capture_block(*def.body, scope, &node));
+    unit.name = def.name;
+    g->nodes.push_back(std::move(node));
+    units.push_back(std::move(unit));
+  }
+  GK_CHECK(order_nodes(g->nodes, &s.nodes));
+  var->value.kind = VKind::Graph;
+  var->value.graph = g;
+  if (running()) {
+    for (size_t i = 0; i < units.size(); ++i) {
+      units[i].after = g->nodes[i].after;
+      units[i].declared_after = g->nodes[i].declared_after;
+    }
+    auto h = effects_->make_graph(std::move(units), s.name);
+    if (!h) {
+      scope->names.erase(s.name);
+      return fail(std::move(h.error()).at(s.span));
+    }
+    g->handle = *h;
+  }
+  return {};
+}
+
+Result<Value> Evaluator::instantiate(const Value& g, Span span) {
+  if (g.is_unknown()) return g;
+  if (g.kind != VKind::Graph)
+    return fail(ErrorKind::Type, "E0707", fmt::format("`instantiate` takes a graph, not {}", describe(g)), span);
+  if (capturing()) return fail(ErrorKind::Capture, "E0703", "instantiating inside a capture", span);
+  Value v;
+  v.kind = VKind::Exec;
+  v.graph = std::make_shared<GraphObject>(*g.graph);
+  v.graph->exec = nullptr;
+  if (running()) {
+    GK_CHECK(flush(span));
+    auto h = effects_->instantiate(g.graph->handle);
+    if (!h) return fail(std::move(h.error()).at(span));
+    v.graph->handle = *h;
+  }
+  return v;
+}
+
+Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
+  if (capturing())
+    return fail(make_error(ErrorKind::Unsupported, "E0405", "launching a graph inside a capture is not yet implemented",
+                           span)
+                    .help("write the work itself in the capture"));
+  if (rolling_ > 0) roll_failed_ = true;
+  if (!running()) return {};
+  GK_CHECK(flush(span));
+  std::shared_ptr<void> exec = v.graph->handle;
+  if (v.kind == VKind::Graph) {
+    if (!v.graph->exec) {
+      auto h = effects_->instantiate(v.graph->handle);
+      if (!h) return fail(std::move(h.error()).at(span));
+      v.graph->exec = *h;
+    }
+    exec = v.graph->exec;
+  }
+  for (const auto& n : v.graph->nodes) GK_CHECK(detach_for_launch(n.writes, span));
+  auto r = effects_->launch(exec, times);
+  if (!r) return fail(std::move(r.error()).at(span));
+  if (effects_->sync_every_statement()) {
+    if (auto sync = effects_->synchronize(); !sync) return fail(std::move(sync.error()).at(span));
+  }
+  return {};
+}
+
+Result<Value> Evaluator::eval_launch(const Expr& e, const ScopePtr& scope) {
+  int64_t times = 1, threads = 0;
+  bool has_times = false;
+  for (const auto& a : e.args) {
+    if (a.name != "times" && a.name != "threads")
+      return fail(ErrorKind::Type, "E0206", "`launch` takes times= (graphs) or threads= (kernels)", a.span);
+    GK_TRY(auto n, eval_host_int(*a.value, scope, a.name.c_str()));
+    if (a.name == "times") {
+      times = n;
+      has_times = true;
+    } else {
+      if (n == 0 || n > 1024)
+        return fail(ErrorKind::Shape, "E0303", fmt::format("threads is 1 to 1024, not {}", n), a.value->span);
+      threads = n < 0 ? 0 : n;
+    }
+  }
+  const Expr& target = *e.rhs;
+  if (target.kind == syntax::ExprKind::Call) {
+    GK_TRY(auto f, eval(*target.lhs, scope));
+    if (f.kind == VKind::Kernel) {
+      if (has_times) return fail(ErrorKind::Type, "E0206", "`times` is for graphs", e.span);
+      Call call;
+      call.span = target.span;
+      call.callee = f.callable->kernel->name;
+      for (const auto& a : target.args) {
+        CallArg arg;
+        arg.name = a.name;
+        arg.span = a.value->span;
+        arg.is_mut = a.is_mut;
+        if (a.is_mut) {
+          GK_TRY(arg.place, place(*a.value, scope));
+          if (!arg.place)
+            return fail(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span);
+          arg.value = *arg.place;
+        } else {
+          GK_TRY(arg.value, eval(*a.value, scope));
+        }
+        call.args.push_back(std::move(arg));
+      }
+      return launch_kernel(*f.callable, call, threads);
+    }
+  }
+  GK_TRY(auto v, eval(target, scope));
+  if (v.is_unknown()) return Value::none();
+  if (v.kind != VKind::Graph && v.kind != VKind::Exec)
+    return fail(ErrorKind::Type, "E0707",
+                fmt::format("`launch` takes a graph, an executable or a kernel call, not {}", describe(v)), target.span);
+  if (threads) return fail(ErrorKind::Type, "E0206", "`threads` is for kernels", e.span);
+  GK_CHECK(launch_exec(v, std::max<int64_t>(times, 0), e.span));
+  return Value::none();
+}
+
+Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
+  GK_TRY(auto target, eval(*s.target, scope));
+  if (target.is_unknown()) return {};
+  if (capturing()) return fail(ErrorKind::Capture, "E0703", "an update inside a capture", s.span);
+  if (s.body) {
+    if (target.kind != VKind::NodeRef)
+      return fail(make_error(ErrorKind::Type, "E0705", fmt::format("`update` of {} needs a node", describe(target)),
+                             s.target->span)
+                      .help("name it: `update e.node { … }`"));
+    auto& g = *target.graph;
+    if (running() && !g.handle) return fail(ErrorKind::Type, "E0705", "this graph is not ready", s.span);
+    GraphObject::Node node;
+    GK_TRY(auto unit, capture_block(*s.body, scope, &node));
+    const auto index = static_cast<size_t>(target.node);
+    node.name = g.nodes[index].name;
+    node.after = g.nodes[index].after;
+    node.declared_after = true;
+    node.span = s.span;
+    auto nodes = g.nodes;
+    nodes[index] = node;
+    // The graph's order is fixed; what the node now touches must still be ordered by it.
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (i == index) continue;
+      int early = static_cast<int>(std::min(i, index)), late = static_cast<int>(std::max(i, index));
+      auto shared = conflict(nodes[i], nodes[index]);
+      if (shared && !reaches(nodes, late, early))
+        return fail(make_error(ErrorKind::Capture, "E0705",
+                               fmt::format("the new `{}` and node `{}` both use {}, but the graph does not order them",
+                                           node.name, nodes[i].name, label(shared)),
+                               s.span)
+                        .label(nodes[i].span, fmt::format("node `{}`", nodes[i].name))
+                        .note("an update cannot add an edge; the executable is as it was"));
+    }
+    if (running()) {
+      if (target.graph->handle == nullptr) return {};
+      auto r = effects_->update(g.handle, target.node, std::move(unit));
+      if (!r) return fail(std::move(r.error()).at(s.span));
+    }
+    g.nodes = std::move(nodes);
+    return {};
+  }
+  if (target.kind != VKind::Exec)
+    return fail(make_error(ErrorKind::Type, "E0706", fmt::format("only an executable can be rebound, not {}",
+                                                                 describe(target)),
+                           s.target->span)
+                    .help("instantiate the graph first"));
+  auto& g = *target.graph;
+  std::vector<std::pair<StoragePtr, StoragePtr>> pairs;
+  GK_CHECK(flush(s.span));
+  for (const auto& r : s.rebinds) {
+    GK_TRY(auto from, eval(*r.from, scope));
+    GK_TRY(auto to, eval(*r.to, scope));
+    if (from.is_unknown() || to.is_unknown()) return {};
+    if (!from.is_array() || !to.is_array())
+      return fail(ErrorKind::Type, "E0706", "a rebinding is from one array to another", r.span);
+    GK_CHECK(materialise(from.array, r.span));
+    GK_CHECK(materialise(to.array, r.span));
+    if (!from.array->type.same_as(to.array->type))
+      return fail(make_error(ErrorKind::Capture, "E0706",
+                             fmt::format("cannot rebind {} to {}", describe(from), describe(to)), r.span)
+                      .note("rebinding needs equal dtype and shape; the executable is as it was"));
+    if (!from.array->storage || !to.array->storage) return {};
+    bool used = false;
+    for (const auto& n : g.nodes)
+      used = used || contains(n.reads, from.array->storage) || contains(n.writes, from.array->storage);
+    if (!used)
+      return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses {}", label(from.array->storage)),
+                  r.from->span);
+    if (from.array->storage->placement != to.array->storage->placement)
+      return fail(ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides", r.span);
+    pairs.emplace_back(from.array->storage, to.array->storage);
+    GK_CHECK(own(to.array, r.span));
+  }
+  auto map = [&](const StoragePtr& x) {
+    for (auto& [f, t] : pairs)
+      if (f == x) return t;
+    return x;
+  };
+  auto nodes = g.nodes;
+  std::vector<StoragePtr> distinct, mapped;
+  for (auto& n : nodes)
+    for (auto* list : {&n.reads, &n.writes})
+      for (auto& x : *list) {
+        if (!contains(distinct, x)) {
+          distinct.push_back(x);
+          if (contains(mapped, map(x)))
+            return fail(make_error(ErrorKind::Capture, "E0706",
+                                   fmt::format("{} is used by the graph already", label(map(x))), s.span)
+                            .note("two arrays of one graph cannot become one; the executable is as it was"));
+          mapped.push_back(map(x));
+        }
+        x = map(x);
+      }
+  if (running()) {
+    auto r = effects_->rebind(g.handle, pairs);
+    if (!r) return fail(std::move(r.error()).at(s.span));
+  }
+  g.nodes = std::move(nodes);
+  return {};
+}
+
+// ---- captured functions ----------------------------------------------------------------------------------------------
+
+namespace {
+
+void scalar_leaves(Value& v, std::vector<Value*>& out) {
+  if (v.is_scalar() && !is_bool(v.scalar.dtype)) out.push_back(&v);
+  if (v.is_aggregate())
+    for (auto& i : v.items->items) scalar_leaves(i, out);
+}
+
+// Copies the structure, with each array leaf replaced in order.
+Value with_leaves(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& next) {
+  if (v.is_array()) return Value::of_array(arrays[next++]);
+  if (!v.is_aggregate()) return v;
+  Value r = v;
+  r.items = std::make_shared<Aggregate>(*v.items);
+  for (auto& i : r.items->items) i = with_leaves(i, arrays, next);
+  return r;
+}
+
+}  // namespace
+
+Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const ScopePtr& bound) {
+  const syntax::FnDef& fn = *c.fn;
+  GK_CHECK(flush(call.span));
+  // Arguments by leaf: arrays must have storage; scalars are parameters, or part of the key once they steer the host.
+  std::vector<ArrayPtr> arrays;
+  std::vector<Value*> scalars;
+  std::string key = fmt::format("{}|", static_cast<const void*>(&fn));
+  bool frozen = frozen_scalars_.contains(&fn);
+  std::vector<Value> copies(fn.params.size());
+  for (size_t i = 0; i < fn.params.size(); ++i) {
+    auto it = bound->names.find(fn.params[i].name);
+    if (it == bound->names.end()) continue;
+    Value& v = it->second->get();
+    for_each_array(v, [&](const ArrayPtr& a) { arrays.push_back(a); });
+    scalar_leaves(v, scalars);
+  }
+  for (const auto& a : arrays) GK_CHECK(materialise(a, call.span));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    size_t same = i;
+    for (size_t j = 0; j < i; ++j)
+      if (arrays[j]->storage == arrays[i]->storage) same = std::min(same, j);
+    key += fmt::format("{}@{}/{};", ir::to_string(arrays[i]->type), same,
+                       static_cast<int>(arrays[i]->storage->placement));
+  }
+  for (auto* s : scalars)
+    key += frozen ? fmt::format("{}={}:{};", name(s->scalar.dtype), s->scalar.i, s->scalar.f)
+                  : fmt::format("{}{};", name(s->scalar.dtype), s->weak ? "w" : "");
+  for (size_t i = 0; i < fn.params.size(); ++i)
+    if (auto it = bound->names.find(fn.params[i].name); it != bound->names.end()) {
+      const Value& v = it->second->get();
+      if (v.is_scalar() && is_bool(v.scalar.dtype)) key += v.scalar.i ? "T" : "F";
+      if (v.kind == VKind::String) key += "\"" + v.text + "\"";
+    }
+  std::vector<Scalar> values;
+  if (!frozen)
+    for (auto* s : scalars) values.push_back(strengthen(*s).scalar);
+
+  auto& entry = captured_[key];
+  if (!entry) {
+    auto made = std::make_shared<CapturedFn>();
+    CaptureGuard guard(*this);
+    bool failed_before = std::exchange(roll_failed_, false);
+    std::vector<Value> host;
+    if (!frozen)
+      for (auto* s : scalars) {
+        host.push_back(*s);
+        Scalar x = strengthen(*s).scalar;
+        ir::Type t;
+        t.dtype = x.dtype;
+        auto a = trace_->pending(t, trace_->param(x, call.span));
+        a->loop_index = true;
+        *s = Value::of_array(a);
+      }
+    auto r = run_fn_body(fn, bound);
+    bool steers = std::exchange(roll_failed_, failed_before);
+    for (size_t i = 0; i < host.size(); ++i) *scalars[i] = host[i];
+    if (!frozen && (steers || (!r && !scalars.empty()))) {
+      // A scalar is needed on the host: freeze them all into the key and capture again.
+      frozen_scalars_.insert(&fn);
+      captured_.erase(key);
+      return call_captured(c, call, bound);
+    }
+    if (!r) {
+      captured_.erase(key);
+      return fail(std::move(r.error()).label(call.span, "in this call"));
+    }
+    std::vector<ArrayPtr> results;
+    for_each_array(*r, [&](const ArrayPtr& a) { results.push_back(a); });
+    for (size_t i = 0; i < trace_->writes().size(); ++i)
+      for (size_t k = 0; k < arrays.size(); ++k)
+        if (arrays[k]->storage == trace_->writes()[i]) made->written_arguments.push_back(static_cast<int>(k));
+    // Results that are arguments, or the same array twice, become arrays of their own.
+    for (auto& a : results)
+      if (a->storage || std::count(results.begin(), results.end(), a) > 1) {
+        auto fresh = std::make_shared<ArrayData>();
+        fresh->type = a->type;
+        trace_->adopt(fresh, trace_->value_of(*a));
+        a = fresh;
+      }
+    size_t next = 0;
+    made->result = with_leaves(*r, results, next);
+    Unit unit = trace_->take();
+    for (size_t s = 0; s < unit.slots.size(); ++s) {
+      CapturedFn::SlotSource source;
+      for (size_t k = 0; k < arrays.size() && source.argument < 0; ++k)
+        if (arrays[k]->storage == unit.slots[s]) source.argument = static_cast<int>(k);
+      for (size_t k = 0; k < results.size(); ++k)
+        if (results[k]->storage == unit.slots[s]) source.result = static_cast<int>(k);
+      if (source.argument < 0 && source.result < 0) source.fixed = unit.slots[s];
+      made->slots.push_back(source);
+    }
+    made->results.resize(results.size());
+    made->module = std::move(unit.module);
+    entry = made;
+  }
+  auto fn_entry = entry;
+  std::vector<ArrayPtr> fresh;
+  std::vector<ir::Type> types;
+  for_each_array(fn_entry->result, [&](const ArrayPtr& a) { types.push_back(a->type); });
+  for (size_t k = 0; k < types.size(); ++k) {
+    auto a = std::make_shared<ArrayData>();
+    a->type = types[k];
+    auto& last = fn_entry->results[k];
+    if (last && last.use_count() == 1) {
+      a->storage = last;  // nobody sees the earlier result any more
+    } else {
+      a->storage = std::make_shared<Storage>();
+      a->storage->type = types[k];
+      GK_CHECK(effects_->allocate(*a->storage));
+      last = a->storage;
+    }
+    a->storage->owner = a.get();
+    fresh.push_back(a);
+  }
+  std::vector<StoragePtr> slots;
+  std::vector<StoragePtr> written;
+  for (const auto& s : fn_entry->slots)
+    slots.push_back(s.argument >= 0 ? arrays[static_cast<size_t>(s.argument)]->storage
+                    : s.result >= 0 ? fresh[static_cast<size_t>(s.result)]->storage
+                                    : s.fixed);
+  for (int k : fn_entry->written_arguments) written.push_back(arrays[static_cast<size_t>(k)]->storage);
+  GK_CHECK(detach_for_launch(written, call.span));
+  auto r = effects_->launch_captured(fn_entry->handle, fn_entry->module, slots, values, call.span);
+  if (!r) return fail(std::move(r.error()).at(call.span));
+  size_t next = 0;
+  return with_leaves(fn_entry->result, fresh, next);
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,98 @@
+// Control flow while checking: what is still known after a branch or loop that may or may not have run.
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::Stmt;
+using syntax::StmtKind;
+
+namespace {
+
+void root_name(const syntax::Expr* e, std::set<std::string>& names) {
+  while (e && (e->kind == syntax::ExprKind::Field || e->kind == syntax::ExprKind::IndexOp)) e = e->lhs.get();
+  if (e && e->kind == syntax::ExprKind::Name) names.insert(e->text);
+}
+
+// Names passed as `mut` anywhere in an expression.
+void mut_names(const syntax::Expr* e, std::set<std::string>& names) {
+  if (!e) return;
+  for (const auto& a : e->args) {
+    if (a.is_mut) root_name(a.value.get(), names);
+    mut_names(a.value.get(), names);
+  }
+  mut_names(e->lhs.get(), names);
+  mut_names(e->rhs.get(), names);
+  mut_names(e->else_if.get(), names);
+  for (const auto& x : e->elements) mut_names(x.get(), names);
+  for (const auto& ix : e->indices) mut_names(ix.expr.get(), names);
+  if (e->body) Evaluator::assigned_names(*e->body, names);
+  if (e->else_body) Evaluator::assigned_names(*e->else_body, names);
+}
+
+}  // namespace
+
+void Evaluator::assigned_names(const syntax::Block& b, std::set<std::string>& names) {
+  for (const auto& s : b.stmts) assigned_names(*s, names);
+}
+
+void Evaluator::assigned_names(const Stmt& s, std::set<std::string>& names) {
+  if (s.kind == StmtKind::Assign) root_name(s.lhs.get(), names);
+  mut_names(s.rhs.get(), names);
+  for (const auto& b : s.bindings) mut_names(b.init.get(), names);
+  if (s.body) assigned_names(*s.body, names);
+  if (s.else_body) assigned_names(*s.else_body, names);
+  if (s.else_if) assigned_names(*s.else_if, names);
+}
+
+std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std::string>& names,
+                                                             const ScopePtr& scope) {
+  std::vector<std::pair<Variable*, Value>> out;
+  for (const auto& n : names) {
+    Error why;
+    if (auto v = lookup(n, scope, {}, &why)) out.emplace_back(v.get(), v->get());
+  }
+  return out;
+}
+
+Value Evaluator::join(const Value& a, const Value& b) {
+  if (a.kind != b.kind) return Value::unknown();
+  if (a.is_scalar()) {
+    if (a.scalar.dtype != b.scalar.dtype) return Value::unknown();
+    Value r = a;
+    r.weak = a.weak && b.weak;
+    if (!a.known || !b.known || !(a.scalar == b.scalar)) r.known = false;
+    return r;
+  }
+  if (a.is_array()) {
+    const ir::Type &s = a.array->type, &t = b.array->type;
+    if (s.dtype != t.dtype || s.rank() != t.rank()) return Value::unknown();
+    bool same = true;
+    ir::Type joint = s;
+    for (size_t i = 0; i < s.dims.size(); ++i)
+      if (ir::equal(s.dims[i], t.dims[i]) != ir::Tri::Yes) {
+        joint.dims[i] = fresh_dim();
+        same = false;
+      }
+    if (same) return a;
+    Value r = Value::of_array(trace_->pending(joint, -1));
+    return bind_value(r);
+  }
+  if (a.is_aggregate()) {
+    if (a.items->items.size() != b.items->items.size()) return Value::unknown();
+    Value r = a;
+    r.items = std::make_shared<Aggregate>(*a.items);
+    for (size_t i = 0; i < r.items->items.size(); ++i) r.items->items[i] = join(a.items->items[i], b.items->items[i]);
+    return r;
+  }
+  return a;
+}
+
+void Evaluator::forget_scalars(const std::set<std::string>& names, const ScopePtr& scope) {
+  for (const auto& n : names) {
+    Error why;
+    auto v = lookup(n, scope, {}, &why);
+    if (v && v->get().is_scalar()) v->get().known = false;
+  }
+}
+
+}  // namespace gk::sema

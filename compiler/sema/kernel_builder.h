@@ -1,0 +1,160 @@
+// The lowering of one user kernel's body to kernel IR. Owns names, types and the block being filled; promises
+// that every instruction that can fault has the span of its source, and that an access is left unchecked only
+// when it is proved in range or the user asked for it. Not for signatures: kernel_signature.h. Parts:
+// kernel_lower (entry, names), kernel_lower_stmt, kernel_lower_expr, kernel_lower_arith, kernel_lower_access.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/sema/kernel_signature.h"
+
+namespace gk::sema {
+
+/// A scalar inside a kernel: a weak constant (a literal, a const without a type, or computed from these
+/// alone: i64, f64, bool, or u64 when it is too large for i64), or an SSA value.
+struct Operand {
+  DType dtype = DType::I64;
+  bool weak = false;
+  Scalar value{};  // weak
+  int ssa = -1;
+  Span span{};
+  // What is known of its range: it equals the dimension `is_dim`; 0 <= it < dimension `below_dim`; 0 <= it <
+  // below.
+  std::string is_dim, below_dim;
+  int64_t below = -1;
+};
+
+class KernelBuilder {
+ public:
+  KernelBuilder(const syntax::KernelDef& def, const KernelOptions& options) : def_(def), options_(options) {}
+  Result<LoweredKernel> lower(const std::vector<KernelArg>& args);
+
+ private:
+  using Expr = syntax::Expr;
+  using Stmt = syntax::Stmt;
+  using Block = syntax::Block;
+
+  struct Name {
+    enum class Kind { Value, Variable, Parameter, Dimension } kind = Kind::Value;
+    Operand value;   // Value
+    int index = -1;  // Variable: local; Parameter; Dimension: index into dim_names
+    Span span{};
+  };
+  /// One element of an array: which, and how its indices are known.
+  struct Element {
+    int param = -1;
+    std::vector<int> indices;
+    bool checked = true;
+    Span span{};
+  };
+  /// The two forms of `if`, statement and expression, as one.
+  struct IfParts {
+    const Expr* condition = nullptr;
+    const Block* then = nullptr;
+    const Block* other = nullptr;
+    const Stmt* other_stmt = nullptr;
+    const Expr* other_expr = nullptr;
+    Span span{};
+  };
+
+  // names
+  Result<void> declare(const std::vector<KernelArg>& args);
+  Result<void> declare_axes();
+  void bind(const std::string& name, Name n);
+  const Name* find(const std::string& name) const;
+  Error unknown_name(const std::string& name, Span span, bool as_function) const;
+  std::optional<Operand> const_named(const std::string& name, Span span) const;
+  const KernelParamInfo& param_info(int i) const { return signature_.params[static_cast<size_t>(i)]; }
+
+  // instructions
+  int emit(ir::KInst i);
+  ir::KInst inst(ir::KKind kind, DType t, Span span) const;
+  int constant(const Scalar& s, Span span);
+  int get(int local, Span span);
+  void set(int local, int ssa, Span span);
+  int new_local(DType t, std::string name);
+  template <class F>
+  Result<std::unique_ptr<ir::KBlock>> filled(F f);
+  void splice(ir::KBlock& b);
+
+  // statements
+  Result<void> lower_block(const Block& b);
+  Result<void> lower_statements(const std::vector<syntax::StmtPtr>& stmts, size_t begin, size_t end);
+  Result<void> lower_statement(const Stmt& s);
+  Result<void> lower_let(const Stmt& s);
+  Result<void> lower_assign(const Stmt& s);
+  Result<void> assign_variable(const Stmt& s, const Name& n);
+  Result<void> assign_element(const Stmt& s, const Element& e);
+  Result<void> lower_for(const Stmt& s);
+  Result<void> lower_while(const Stmt& s);
+  Result<void> lower_if(const IfParts& parts);
+  Result<void> lower_return(const Stmt& s);
+  Result<void> leave_if_returned(Span span);
+
+  // expressions
+  Result<Operand> lower_expr(const Expr& e);
+  Result<Operand> lower_literal(const Expr& e);
+  Result<Operand> lower_name(const Expr& e);
+  Result<Operand> lower_unary(const Expr& e);
+  Result<Operand> lower_binary(const Expr& e);
+  Result<Operand> lower_logic(const Expr& e);
+  Result<Operand> lower_call(const Expr& e);
+  Result<Operand> lower_if_value(const IfParts& parts);
+  Result<Operand> lower_block_value(const Block& b);
+  Result<Operand> lower_stmt_value(const Stmt& s, Span block);
+  Result<int> lower_condition(const Expr& e, std::string_view what);
+
+  // arithmetic
+  Operand strengthen(const Operand& v) const;
+  Result<Scalar> fit(const Operand& v, DType t) const;
+  Result<int> convert(const Operand& v, DType t);
+  Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
+  Result<DType> common(const Operand& a, const Operand& b, std::string_view what, Span span) const;
+  Result<Operand> apply(ir::Op op, std::vector<Operand> args, Span span);
+  Result<Operand> cast(const Operand& v, DType t, Span span);
+  Operand ssa_operand(int ssa, DType t, Span span) const;
+
+  // accesses
+  Result<Element> element(int param, const std::vector<const Expr*>& indices, Span span);
+  Result<Element> element_of(const Expr& e);
+  bool in_range(const Operand& index, const KernelExtent& extent) const;
+  Operand load(const Element& e);
+  void store(const Element& e, int value);
+  Result<Operand> lower_atomic(const Expr& e, ir::AtomicOp op);
+  Result<void> need_mut(int param, Span span) const;
+
+  const syntax::KernelDef& def_;
+  const KernelOptions& options_;
+  KernelSignature signature_;
+  LoweredKernel out_;
+  std::shared_ptr<ir::Kernel> kernel_;
+  ir::KBlock* block_ = nullptr;
+  std::vector<std::map<std::string, Name>> scopes_;
+  int loop_depth_ = 0;   // loops that a `break` here could leave
+  int value_depth_ = 0;  // inside a block whose value is used
+  int returned_ = -1;    // local that is true once `return` was met; -1: the kernel has none
+  bool ended_ = false;   // the rest of the block cannot be reached
+};
+
+bool is_pure(const ir::KBlock& b);
+bool contains_return(const syntax::Block& b);
+bool contains_return(const syntax::Stmt& s);
+
+template <class F>
+Result<std::unique_ptr<ir::KBlock>> KernelBuilder::filled(F f) {
+  auto b = std::make_unique<ir::KBlock>();
+  ir::KBlock* outer = block_;
+  bool outer_ended = ended_;
+  block_ = b.get();
+  ended_ = false;
+  Result<void> r = f();
+  block_ = outer;
+  ended_ = outer_ended;
+  if (!r) return fail(std::move(r).error());
+  return b;
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,282 @@
+#include "compiler/sema/kernel_lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/sema/kernel_builder.h"
+
+namespace gk::sema {
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Result<LoweredKernel> lower_kernel(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
+                                   const KernelOptions& options) {
+  return KernelBuilder(def, options).lower(args);
+}
+
+Result<LoweredKernel> KernelBuilder::lower(const std::vector<KernelArg>& args) {
+  kernel_ = std::make_shared<ir::Kernel>();
+  kernel_->kind = ir::Kernel::Kind::User;
+  kernel_->name = def_.name;
+  kernel_->fast_math = options_.fast_math;
+  block_ = &kernel_->body;
+  scopes_.emplace_back();
+  GK_CHECK(declare(args));
+  GK_CHECK(declare_axes());
+  if (contains_return(*def_.body)) {
+    returned_ = new_local(DType::Bool, "returned");
+    set(returned_, constant(Scalar::of_bool(false), def_.name_span), def_.name_span);
+  }
+  GK_CHECK(lower_block(*def_.body));
+  kernel_->uses_faults = !ir::fault_sites(*kernel_).empty();
+  out_.kernel = kernel_;
+  return std::move(out_);
+}
+
+// ---- names
+// -------------------------------------------------------------------------------------------------------
+
+Result<void> KernelBuilder::declare(const std::vector<KernelArg>& args) {
+  GK_TRY(signature_, read_kernel_signature(def_, args, options_));
+  out_.dim_names = signature_.dim_names;
+  out_.dim_sources = signature_.dim_sources;
+  int next = static_cast<int>(signature_.params.size());
+  for (size_t i = 0; i < signature_.params.size(); ++i) {
+    const KernelParamInfo& info = signature_.params[i];
+    ir::KParam p;
+    p.dtype = info.dtype;
+    p.name = info.name;
+    p.kind = info.is_buffer ? ir::KParam::Kind::Buffer : ir::KParam::Kind::Scalar;
+    if (info.is_buffer) {
+      // A `mut` array counts as read even if the body only writes it: the points not written keep their
+      // values.
+      p.read = true;
+      p.written = info.is_mut;
+      for (size_t axis = 0; axis < info.extents.size(); ++axis) {
+        if (info.extents[axis].fixed >= 0) {
+          p.extents.push_back(ir::KSize::fixed(info.extents[axis].fixed));
+          continue;
+        }
+        p.extents.push_back(ir::KSize::dynamic(next++));
+        out_.extent_params.push_back({static_cast<int>(i), static_cast<int>(axis)});
+      }
+    }
+    kernel_->params.push_back(std::move(p));
+    Name n;
+    n.kind = Name::Kind::Parameter;
+    n.index = static_cast<int>(i);
+    n.span = info.span;
+    bind(info.name, std::move(n));
+  }
+  for (const LoweredKernel::ExtentParam& e : out_.extent_params) {
+    ir::KParam p;
+    p.kind = ir::KParam::Kind::Scalar;
+    p.dtype = DType::I64;
+    p.name = fmt::format("{}.{}", param_info(e.param).name, e.axis);
+    kernel_->params.push_back(std::move(p));
+  }
+  for (size_t i = 0; i < signature_.dim_names.size(); ++i) {
+    Name n;
+    n.kind = Name::Kind::Dimension;
+    n.index = static_cast<int>(i);
+    bind(signature_.dim_names[i], std::move(n));
+  }
+  return {};
+}
+
+Result<void> KernelBuilder::declare_axes() {
+  if (def_.index_names.size() != def_.extents.size())
+    return fail(ErrorKind::Shape, "E0302",
+                fmt::format("{} index name{} over {} extent{}", def_.index_names.size(),
+                            def_.index_names.size() == 1 ? "" : "s", def_.extents.size(),
+                            def_.extents.size() == 1 ? "" : "s"),
+                def_.name_span);
+  if (def_.extents.size() > static_cast<size_t>(kMaxRank))
+    return fail(ErrorKind::Shape, "E0302", fmt::format("a kernel runs over at most {} axes", kMaxRank),
+                def_.name_span);
+  out_.first_axis_param = static_cast<int>(kernel_->params.size());
+  for (size_t a = 0; a < def_.extents.size(); ++a) {
+    ir::KParam p;
+    p.kind = ir::KParam::Kind::Scalar;
+    p.dtype = DType::I64;
+    p.name = fmt::format("over.{}", def_.index_names[a]);
+    kernel_->axes.push_back(ir::KSize::dynamic(static_cast<int>(kernel_->params.size())));
+    kernel_->params.push_back(std::move(p));
+  }
+  for (size_t a = 0; a < def_.extents.size(); ++a) {
+    const std::string& name = def_.index_names[a];
+    if (name == "_") continue;
+    Span span = a < def_.index_spans.size() ? def_.index_spans[a] : def_.name_span;
+    if (find(name))
+      return fail(ErrorKind::Unsupported, "E0404", fmt::format("`{}` is already a name of this kernel", name),
+                  span);
+    ir::KInst i = inst(ir::KKind::AxisIndex, DType::I64, span);
+    i.axis = static_cast<int>(a);
+    Name n;
+    n.span = span;
+    n.value = ssa_operand(emit(std::move(i)), DType::I64, span);
+    // The extent is evaluated by the caller; what it is known to equal bounds the index.
+    const Expr& extent = *def_.extents[a];
+    if (extent.kind == syntax::ExprKind::Name) {
+      const Name* dim = find(extent.text);
+      if (dim && dim->kind == Name::Kind::Dimension) n.value.below_dim = extent.text;
+      if (auto c = dim ? std::nullopt : const_named(extent.text, extent.span);
+          c && is_integer(c->dtype) && c->weak)
+        n.value.below = c->value.i;
+    } else if (extent.kind == syntax::ExprKind::Int && extent.uint_value <= INT64_MAX) {
+      n.value.below = static_cast<int64_t>(extent.uint_value);
+    }
+    bind(name, std::move(n));
+  }
+  return {};
+}
+
+void KernelBuilder::bind(const std::string& name, Name n) { scopes_.back()[name] = std::move(n); }
+
+const KernelBuilder::Name* KernelBuilder::find(const std::string& name) const {
+  for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
+    if (auto at = s->find(name); at != s->end()) return &at->second;
+  return nullptr;
+}
+
+std::optional<Operand> KernelBuilder::const_named(const std::string& name, Span span) const {
+  if (!options_.find_const) return std::nullopt;
+  std::optional<Scalar> c = options_.find_const(name);
+  if (!c) return std::nullopt;
+  Operand v;
+  v.dtype = c->dtype;
+  v.value = *c;
+  v.span = span;
+  v.weak = options_.const_is_weak
+               ? options_.const_is_weak(name)
+               : c->dtype == DType::I64 || c->dtype == DType::F64 || c->dtype == DType::Bool;
+  return v;
+}
+
+Error KernelBuilder::unknown_name(const std::string& name, Span span, bool as_function) const {
+  if (options_.is_outer_name && options_.is_outer_name(name)) {
+    if (as_function)
+      return make_error(ErrorKind::Unsupported, "E0405",
+                        fmt::format("calling `{}` inside a kernel is not yet implemented", name), span)
+          .help("write the expression out in the kernel");
+    return make_error(ErrorKind::Unsupported, "E0407",
+                      fmt::format("`{}` is defined outside the kernel and is no const", name), span)
+        .help(fmt::format("make it a parameter of `{}`, or a `const`", def_.name));
+  }
+  Error e =
+      make_error(ErrorKind::Unsupported, "E0401",
+                 fmt::format("no {} `{}` in this kernel", as_function ? "function" : "name", name), span);
+  std::vector<std::string> candidates;
+  if (as_function) {
+    for (int op = 0; op < static_cast<int>(ir::Op::kCount); ++op)
+      if (ir::is_elementwise(static_cast<ir::Op>(op)))
+        candidates.emplace_back(ir::info(static_cast<ir::Op>(op)).name);
+    for (const char* f : {"min", "max", "rsqrt", "square", "atomic_add", "atomic_min", "atomic_max",
+                          "atomic_and", "atomic_or", "atomic_xor", "atomic_exchange"})
+      candidates.emplace_back(f);
+    for (int t = 0; t < kDTypeCount; ++t) candidates.emplace_back(gk::name(static_cast<DType>(t)));
+  } else {
+    for (const auto& scope : scopes_)
+      for (const auto& [known, n] : scope) candidates.push_back(known);
+  }
+  std::string best;
+  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
+  for (const std::string& c : candidates)
+    if (size_t d = edit_distance(name, c); d < least) {
+      least = d;
+      best = c;
+    }
+  return best.empty() || least >= name.size() ? e
+                                              : std::move(e).help(fmt::format("did you mean `{}`?", best));
+}
+
+// ---- instructions
+// --------------------------------------------------------------------------------------------------
+
+ir::KInst KernelBuilder::inst(ir::KKind kind, DType t, Span span) const {
+  ir::KInst i;
+  i.kind = kind;
+  i.dtype = t;
+  i.span = span;
+  return i;
+}
+
+int KernelBuilder::emit(ir::KInst i) {
+  switch (i.kind) {
+    case ir::KKind::Store:
+    case ir::KKind::StoreIndexed:
+    case ir::KKind::VarSet:
+    case ir::KKind::If:
+    case ir::KKind::For:
+    case ir::KKind::While:
+    case ir::KKind::Break:
+    case ir::KKind::Continue: i.result = -1; break;
+    default: i.result = kernel_->num_values++;
+  }
+  int result = i.result;
+  block_->insts.push_back(std::move(i));
+  return result;
+}
+
+int KernelBuilder::constant(const Scalar& s, Span span) {
+  ir::KInst i = inst(ir::KKind::Const, s.dtype, span);
+  i.value = s;
+  return emit(std::move(i));
+}
+
+int KernelBuilder::new_local(DType t, std::string name) {
+  kernel_->locals.push_back({t, std::move(name)});
+  return static_cast<int>(kernel_->locals.size()) - 1;
+}
+
+int KernelBuilder::get(int local, Span span) {
+  ir::KInst i = inst(ir::KKind::VarGet, kernel_->locals[static_cast<size_t>(local)].dtype, span);
+  i.axis = local;
+  return emit(std::move(i));
+}
+
+void KernelBuilder::set(int local, int ssa, Span span) {
+  ir::KInst i = inst(ir::KKind::VarSet, kernel_->locals[static_cast<size_t>(local)].dtype, span);
+  i.axis = local;
+  i.args = {ssa};
+  emit(std::move(i));
+}
+
+void KernelBuilder::splice(ir::KBlock& b) {
+  for (ir::KInst& i : b.insts) block_->insts.push_back(std::move(i));
+  b.insts.clear();
+}
+
+bool is_pure(const ir::KBlock& b) {
+  return std::all_of(b.insts.begin(), b.insts.end(), [](const ir::KInst& i) {
+    switch (i.kind) {
+      case ir::KKind::Const:
+      case ir::KKind::ScalarParam:
+      case ir::KKind::AxisIndex:
+      case ir::KKind::Extent:
+      case ir::KKind::Cast:
+      case ir::KKind::VarGet: return true;
+      case ir::KKind::Compute: return ir::info(i.op).pure;  // no division or power of integers
+      default: return false;
+    }
+  });
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,382 @@
+// Expressions inside kernels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/sema/kernel_builder.h"
+
+namespace gk::sema {
+
+using syntax::BinaryOp;
+using syntax::ExprKind;
+using syntax::UnaryOp;
+
+namespace {
+
+std::optional<ir::Op> to_ir(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add: return ir::Op::Add;
+    case BinaryOp::Sub: return ir::Op::Sub;
+    case BinaryOp::Mul: return ir::Op::Mul;
+    case BinaryOp::Div: return ir::Op::Div;
+    case BinaryOp::FloorDiv: return ir::Op::FloorDiv;
+    case BinaryOp::Mod: return ir::Op::Mod;
+    case BinaryOp::Pow: return ir::Op::Pow;
+    case BinaryOp::BitAnd: return ir::Op::And;
+    case BinaryOp::BitOr: return ir::Op::Or;
+    case BinaryOp::BitXor: return ir::Op::Xor;
+    case BinaryOp::Shl: return ir::Op::Shl;
+    case BinaryOp::Shr: return ir::Op::Shr;
+    case BinaryOp::Eq: return ir::Op::Eq;
+    case BinaryOp::Ne: return ir::Op::Ne;
+    case BinaryOp::Lt: return ir::Op::Lt;
+    case BinaryOp::Le: return ir::Op::Le;
+    case BinaryOp::Gt: return ir::Op::Gt;
+    case BinaryOp::Ge: return ir::Op::Ge;
+    case BinaryOp::MatMul:
+    case BinaryOp::And:
+    case BinaryOp::Or:
+    case BinaryOp::Approx: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<ir::AtomicOp> atomic_named(std::string_view f) {
+  if (f == "atomic_add") return ir::AtomicOp::Add;
+  if (f == "atomic_min") return ir::AtomicOp::Min;
+  if (f == "atomic_max") return ir::AtomicOp::Max;
+  if (f == "atomic_and") return ir::AtomicOp::And;
+  if (f == "atomic_or") return ir::AtomicOp::Or;
+  if (f == "atomic_xor") return ir::AtomicOp::Xor;
+  if (f == "atomic_exchange") return ir::AtomicOp::Exchange;
+  return std::nullopt;
+}
+
+/// The elementwise op a builtin's name stands for. `min` and `max` of scalars are the elementwise ones.
+std::optional<ir::Op> function_named(std::string_view f) {
+  if (f == "min") return ir::Op::Min;
+  if (f == "max") return ir::Op::Max;
+  auto op = ir::parse_op(f);
+  if (!op || !ir::is_elementwise(*op) || *op == ir::Op::Cast) return std::nullopt;
+  return op;
+}
+
+constexpr size_t kMaxSelected = 8;  // instructions of a branch that is rather computed than jumped over
+
+}  // namespace
+
+Result<Operand> KernelBuilder::lower_expr(const Expr& e) {
+  switch (e.kind) {
+    case ExprKind::Int:
+    case ExprKind::Float:
+    case ExprKind::Bool: return lower_literal(e);
+    case ExprKind::Name: return lower_name(e);
+    case ExprKind::Unary: return lower_unary(e);
+    case ExprKind::Binary: return lower_binary(e);
+    case ExprKind::Call: return lower_call(e);
+    case ExprKind::IndexOp: {
+      GK_TRY(Element at, element_of(e));
+      return load(at);
+    }
+    case ExprKind::If: {
+      IfParts p{e.lhs.get(), e.body.get(), e.else_body.get(), nullptr, e.else_if.get(), e.span};
+      return lower_if_value(p);
+    }
+    case ExprKind::BlockExpr: return lower_block_value(*e.body);
+    case ExprKind::String:
+    case ExprKind::FString:
+      return fail(ErrorKind::Type, "E0202", "a kernel computes with numbers, not texts", e.span);
+    case ExprKind::Range:
+      return fail(make_error(ErrorKind::Type, "E0202", "a range stands only after `in`", e.span)
+                      .help("`for j in a..b { … }`"));
+    case ExprKind::ArrayLit:
+    case ExprKind::TupleLit:
+      return fail(ErrorKind::Unsupported, "E0405",
+                  "arrays and tuples inside a kernel are not yet implemented", e.span);
+    case ExprKind::Field:
+      return fail(make_error(ErrorKind::Unsupported, "E0405",
+                             fmt::format("`.{}` inside a kernel is not yet implemented", e.field), e.span)
+                      .help("name an extent in the signature: `x: f32[n]` makes `n` known in the body"));
+    case ExprKind::Wildcard:
+    case ExprKind::Lambda:
+    case ExprKind::Capture:
+    case ExprKind::Launch:
+    case ExprKind::Type: break;
+  }
+  return fail(ErrorKind::Unsupported, "E0405", "this cannot stand inside a kernel", e.span);
+}
+
+Result<Operand> KernelBuilder::lower_literal(const Expr& e) {
+  Operand v;
+  v.weak = true;
+  v.span = e.span;
+  if (e.kind == ExprKind::Bool) {
+    v.value = Scalar::of_bool(e.bool_value);
+  } else if (e.kind == ExprKind::Float) {
+    v.value = Scalar::of_float(e.float_value, DType::F64);
+  } else {
+    v.value = {e.uint_value > INT64_MAX ? DType::U64 : DType::I64, static_cast<int64_t>(e.uint_value), 0};
+  }
+  v.dtype = v.value.dtype;
+  if (e.suffix.empty()) return v;
+  std::optional<DType> t = parse_dtype(e.suffix);
+  if (!t) return fail(ErrorKind::Type, "E0203", fmt::format("`{}` is no dtype", e.suffix), e.span);
+  GK_TRY(v.value, fit(v, *t));
+  v.dtype = *t;
+  v.weak = false;
+  return v;
+}
+
+Result<Operand> KernelBuilder::lower_name(const Expr& e) {
+  const Name* n = find(e.text);
+  if (!n) {
+    if (auto c = const_named(e.text, e.span)) return *c;
+    return fail(unknown_name(e.text, e.span, false));
+  }
+  switch (n->kind) {
+    case Name::Kind::Value: {
+      Operand v = n->value;
+      v.span = e.span;
+      return v;
+    }
+    case Name::Kind::Variable:
+      return ssa_operand(get(n->index, e.span), kernel_->locals[static_cast<size_t>(n->index)].dtype, e.span);
+    case Name::Kind::Dimension: {
+      LoweredKernel::ExtentParam source = signature_.dim_sources[static_cast<size_t>(n->index)];
+      ir::KInst i = inst(ir::KKind::Extent, DType::I64, e.span);
+      i.param = source.param;
+      i.axis = source.axis;
+      Operand v = ssa_operand(emit(std::move(i)), DType::I64, e.span);
+      v.is_dim = e.text;
+      return v;
+    }
+    case Name::Kind::Parameter: break;
+  }
+  const KernelParamInfo& info = param_info(n->index);
+  if (!info.is_buffer) {
+    ir::KInst i = inst(ir::KKind::ScalarParam, info.dtype, e.span);
+    i.param = n->index;
+    return ssa_operand(emit(std::move(i)), info.dtype, e.span);
+  }
+  if (info.extents.empty()) return load(Element{n->index, {}, false, e.span});
+  return fail(make_error(ErrorKind::Type, "E0202",
+                         fmt::format("`{}` is an array, and a number is needed here", info.name), e.span)
+                  .label(info.span, fmt::format("`{}` is {}", info.name, info.text))
+                  .help(fmt::format("name the element: `{}[…]`", info.name)));
+}
+
+Result<Operand> KernelBuilder::lower_unary(const Expr& e) {
+  GK_TRY(Operand v, lower_expr(*e.lhs));
+  switch (e.unary) {
+    case UnaryOp::Plus:
+      if (is_bool(v.dtype)) return fail(ErrorKind::Type, "E0204", "`+` is not defined for bool", e.span);
+      return v;
+    case UnaryOp::Neg:
+      if (v.weak && v.dtype == DType::U64) {
+        if (v.value.i != INT64_MIN)
+          return fail(ErrorKind::Type, "E0203",
+                      fmt::format("-{} does not fit in i64", static_cast<uint64_t>(v.value.i)), e.span);
+        v.dtype = v.value.dtype = DType::I64;  // -2^63: its bits are those of 2^63
+        v.span = e.span;
+        return v;
+      }
+      return apply(ir::Op::Neg, {v}, e.span);
+    case UnaryOp::BitNot: return apply(ir::Op::BitNot, {v}, e.span);
+    case UnaryOp::Not: return apply(ir::Op::Not, {v}, e.span);
+  }
+  return v;
+}
+
+Result<Operand> KernelBuilder::lower_binary(const Expr& e) {
+  if (e.binary == BinaryOp::And || e.binary == BinaryOp::Or) return lower_logic(e);
+  std::optional<ir::Op> op = to_ir(e.binary);
+  if (!op)
+    return fail(ErrorKind::Unsupported, "E0405",
+                fmt::format("`{}` cannot stand inside a kernel", syntax::spelling(e.binary)),
+                e.op_span.valid() ? e.op_span : e.span);
+  GK_TRY(Operand a, lower_expr(*e.lhs));
+  GK_TRY(Operand b, lower_expr(*e.rhs));
+  // x ** 2 is x * x, as for arrays.
+  if (*op == ir::Op::Pow && b.weak && is_integer(b.dtype) && b.value.i == 2)
+    return apply(ir::Op::Mul, {a, a}, e.span);
+  return apply(*op, {a, b}, e.span);
+}
+
+/// `and`, `or`: the right side is not run when the left decides, unless it can't be told.
+Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
+  bool is_and = e.binary == BinaryOp::And;
+  std::string_view word = is_and ? "and" : "or";
+  GK_TRY(int a, lower_condition(*e.lhs, word));
+  int b = -1;
+  GK_TRY(auto right, filled([&]() -> Result<void> {
+           GK_TRY(b, lower_condition(*e.rhs, word));
+           return {};
+         }));
+  if (is_pure(*right)) {
+    splice(*right);
+    return apply(is_and ? ir::Op::And : ir::Op::Or,
+                 {ssa_operand(a, DType::Bool, e.lhs->span), ssa_operand(b, DType::Bool, e.rhs->span)},
+                 e.span);
+  }
+  int result = new_local(DType::Bool, std::string(word));
+  set(result, a, e.span);
+  ir::KInst i = inst(ir::KKind::If, DType::Bool, e.span);
+  i.args = {a};
+  ir::KInst put = inst(ir::KKind::VarSet, DType::Bool, e.span);
+  put.axis = result;
+  put.args = {b};
+  right->insts.push_back(std::move(put));
+  i.blocks.push_back(is_and ? std::move(right) : std::make_unique<ir::KBlock>());
+  i.blocks.push_back(is_and ? std::make_unique<ir::KBlock>() : std::move(right));
+  emit(std::move(i));
+  return ssa_operand(get(result, e.span), DType::Bool, e.span);
+}
+
+Result<int> KernelBuilder::lower_condition(const Expr& e, std::string_view what) {
+  GK_TRY(Operand v, lower_expr(e));
+  if (!is_bool(v.dtype))
+    return fail(make_error(ErrorKind::Type, "E0201",
+                           fmt::format("`{}` needs a bool, not {}", what, name(v.dtype)), e.span)
+                    .help("compare it: `… != 0`"));
+  return convert(v, DType::Bool);
+}
+
+Result<Operand> KernelBuilder::lower_call(const Expr& e) {
+  if (e.lhs->kind != ExprKind::Name)
+    return fail(ErrorKind::Unsupported, "E0405", "only builtin functions can be called inside a kernel",
+                e.lhs->span);
+  const std::string& f = e.lhs->text;
+  if (const Name* n = find(f))
+    return fail(make_error(ErrorKind::Type, "E0202", fmt::format("`{}` is not a function", f), e.lhs->span)
+                    .label(n->span, "defined here"));
+  for (const syntax::Arg& a : e.args)
+    if (!a.name.empty())
+      return fail(ErrorKind::Type, "E0206", fmt::format("`{}` takes no argument called `{}`", f, a.name),
+                  a.span);
+  if (auto atomic = atomic_named(f)) return lower_atomic(e, *atomic);
+
+  auto takes = [&](std::string_view how_many) {
+    return fail(ErrorKind::Type, "E0206", fmt::format("`{}` takes {}, not {}", f, how_many, e.args.size()),
+                e.span);
+  };
+  std::optional<DType> t = parse_dtype(f);
+  std::optional<ir::Op> op = function_named(f);
+  bool extra = f == "rsqrt" || f == "square";
+  if (!t && !op && !extra) return fail(unknown_name(f, e.lhs->span, true));
+  std::vector<Operand> args;
+  for (const syntax::Arg& a : e.args) {
+    GK_TRY(Operand v, lower_expr(*a.value));
+    args.push_back(std::move(v));
+  }
+  if (t || extra) {
+    if (args.size() != 1) return takes("one argument");
+    if (t) return cast(args[0], *t, e.span);
+    if (f == "square") return apply(ir::Op::Mul, {args[0], args[0]}, e.span);
+    GK_TRY(Operand root, apply(ir::Op::Sqrt, {args[0]}, e.span));
+    Operand one;
+    one.weak = true;
+    one.value = Scalar::of_int(1);
+    one.span = e.span;
+    return apply(ir::Op::Div, {one, root}, e.span);
+  }
+  auto arity = static_cast<size_t>(ir::info(*op).arity);
+  if (*op == ir::Op::Min || *op == ir::Op::Max) {
+    if (args.size() < 2) return takes("at least two arguments");
+    Operand v = args[0];
+    for (size_t i = 1; i < args.size(); ++i) {
+      GK_TRY(v, apply(*op, {v, args[i]}, e.span));
+    }
+    return v;
+  }
+  if (args.size() != arity)
+    return takes(arity == 1 ? "one argument" : arity == 2 ? "two arguments" : "three arguments");
+  return apply(*op, std::move(args), e.span);
+}
+
+/// `if` with a value. Branches that only compute a little become a selection; others assign to a local.
+Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
+  if (!p.other && !p.other_stmt && !p.other_expr)
+    return fail(make_error(ErrorKind::Type, "E0202", "an `if` whose value is used needs an `else`", p.span));
+  GK_TRY(int condition, lower_condition(*p.condition, "if"));
+  Operand a, b;
+  GK_TRY(auto then, filled([&]() -> Result<void> {
+           GK_TRY(a, lower_block_value(*p.then));
+           return {};
+         }));
+  GK_TRY(auto other, filled([&]() -> Result<void> {
+           if (p.other) {
+             GK_TRY(b, lower_block_value(*p.other));
+           } else if (p.other_stmt) {
+             GK_TRY(b, lower_stmt_value(*p.other_stmt, p.span));
+           } else {
+             GK_TRY(b, lower_expr(*p.other_expr));
+           }
+           return {};
+         }));
+  GK_TRY(DType t, common(a, b,
+                         fmt::format("give {} in one branch and {} in the other", name(strengthen(a).dtype),
+                                     name(strengthen(b).dtype)),
+                         p.span));
+  if (a.weak && b.weak && gk::is_float(t)) t = options_.default_float;
+  auto finish = [&](ir::KBlock& block, const Operand& v) -> Result<int> {
+    ir::KBlock* outer = block_;
+    block_ = &block;
+    Result<int> r = convert(v, t);
+    block_ = outer;
+    return r;
+  };
+  GK_TRY(int x, finish(*then, a));
+  GK_TRY(int y, finish(*other, b));
+  if (is_pure(*then) && is_pure(*other) && then->insts.size() <= kMaxSelected &&
+      other->insts.size() <= kMaxSelected) {
+    splice(*then);
+    splice(*other);
+    ir::KInst i = inst(ir::KKind::Compute, t, p.span);
+    i.op = ir::Op::Where;
+    i.args = {condition, x, y};
+    return ssa_operand(emit(std::move(i)), t, p.span);
+  }
+  int result = new_local(t, "if");
+  auto put = [&](ir::KBlock& block, int ssa) {
+    ir::KInst i = inst(ir::KKind::VarSet, t, p.span);
+    i.axis = result;
+    i.args = {ssa};
+    block.insts.push_back(std::move(i));
+  };
+  put(*then, x);
+  put(*other, y);
+  ir::KInst i = inst(ir::KKind::If, DType::Bool, p.span);
+  i.args = {condition};
+  i.blocks.push_back(std::move(then));
+  i.blocks.push_back(std::move(other));
+  emit(std::move(i));
+  return ssa_operand(get(result, p.span), t, p.span);
+}
+
+Result<Operand> KernelBuilder::lower_block_value(const Block& b) {
+  if (b.stmts.empty()) return fail(ErrorKind::Type, "E0202", "this block has no value", b.span);
+  scopes_.emplace_back();
+  ++value_depth_;
+  int outer_loops = std::exchange(loop_depth_, 0);
+  Result<Operand> v = [&]() -> Result<Operand> {
+    GK_CHECK(lower_statements(b.stmts, 0, b.stmts.size() - 1));
+    return lower_stmt_value(*b.stmts.back(), b.span);
+  }();
+  loop_depth_ = outer_loops;
+  --value_depth_;
+  scopes_.pop_back();
+  return v;
+}
+
+Result<Operand> KernelBuilder::lower_stmt_value(const Stmt& s, Span block) {
+  if (!s.muted && s.kind == syntax::StmtKind::ExprStmt) return lower_expr(*s.rhs);
+  if (!s.muted && s.kind == syntax::StmtKind::IfStmt) {
+    IfParts p{s.rhs.get(), s.body.get(), s.else_body.get(), s.else_if.get(), nullptr, s.span};
+    return lower_if_value(p);
+  }
+  return fail(make_error(ErrorKind::Type, "E0202", "this block has no value", block)
+                  .label(s.span, "its last statement is not an expression"));
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,311 @@
+// `for`: run on the host step by step, or traced once and kept as a loop inside a kernel.
+#include <fmt/format.h>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::Stmt;
+using syntax::StmtKind;
+
+namespace {
+
+constexpr int64_t kMinRolledTrips = 4;
+constexpr int64_t kMaxEagerRolledTrips = 1'000'000;
+
+// Statements that may become the body of a loop in a kernel.
+bool may_roll(const syntax::Block& b) {
+  for (const auto& s : b.stmts)
+    if (s->kind != StmtKind::Let && s->kind != StmtKind::Assign) return false;
+  return true;
+}
+
+void rebound_names(const syntax::Block& b, std::set<std::string>& rebound) {
+  for (const auto& s : b.stmts)
+    if (s->kind == StmtKind::Assign && !s->elementwise && s->lhs->kind == syntax::ExprKind::Name)
+      rebound.insert(s->lhs->text);
+}
+
+// Names assigned in the body that the body itself does not declare.
+std::set<std::string> outer_names(const syntax::Block& b) {
+  std::set<std::string> names;
+  Evaluator::assigned_names(b, names);
+  for (const auto& s : b.stmts)
+    for (const auto& binding : s->bindings) names.erase(binding.name);
+  return names;
+}
+
+bool arrays_only(const Value& v) {
+  if (v.is_array()) return true;
+  if (!v.is_aggregate()) return false;
+  for (const auto& i : v.items->items)
+    if (!arrays_only(i)) return false;
+  return true;
+}
+
+std::vector<ArrayPtr> leaves(const Value& v) {
+  std::vector<ArrayPtr> out;
+  for_each_array(v, [&](const ArrayPtr& a) { out.push_back(a); });
+  return out;
+}
+
+// One iteration space, one kernel: elementwise work on one shape (and scalars).
+bool one_space(const ir::Module& m, const ir::Block& b) {
+  const ir::Type* shape = nullptr;
+  for (const auto& n : b.nodes) {
+    bool view = n.op == ir::Op::Broadcast;
+    if (!view && !ir::is_elementwise(n.op) && n.op != ir::Op::Const) return false;
+    for (auto r : n.results) {
+      const ir::Type& t = m.type(r);
+      if (t.rank() == 0) continue;
+      if (shape && !(shape->shape() == t.shape())) return false;
+      shape = &t;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value index) {
+  GK_CHECK(poll(s.span));
+  auto inner = std::make_shared<Scope>();
+  inner->parent = scope;
+  if (s.name != "_") {
+    auto v = std::make_shared<Variable>();
+    v->span = s.name_span;
+    v->value = std::move(index);
+    inner->names[s.name] = v;
+  }
+  return exec_in(*s.body, inner, nullptr);
+}
+
+Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
+  ++eager_depth_;
+  auto evaluated = eval(*s.rhs, scope);
+  --eager_depth_;
+  if (!evaluated) return fail(std::move(evaluated.error()));
+  Value over = std::move(*evaluated);
+  bool iterable = over.is_unknown() || over.kind == VKind::Range || over.kind == VKind::List ||
+                  over.kind == VKind::Tuple || over.kind == VKind::Strings ||
+                  (over.is_array() && over.array->type.rank() > 0);
+  if (!iterable)
+    return fail(make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
+                    .help("loop over a range `0..n`, a list, or the first axis of an array"));
+  if (!running()) {
+    Value index = Value::unknown();
+    if (over.kind == VKind::Range) index = Value::unknown_scalar(DType::I64);
+    if ((over.kind == VKind::List || over.kind == VKind::Tuple)) {
+      if (over.items->items.empty()) return Flow::Next;
+      index = over.items->items[0];
+      for (const auto& i : over.items->items) index = join(index, i);
+    }
+    if (over.is_array()) {
+      GK_TRY(index, index_first(over, 0, s.rhs->span));
+      index = bind_value(index);
+    }
+    std::set<std::string> names;
+    assigned_names(*s.body, names);
+    auto before = snapshot(names, scope);
+    forget_scalars(names, scope);
+    GK_CHECK(loop_body(s, scope, index));
+    // A name that changes type from one turn to the next is followed at run time.
+    for (auto& [var, old] : before) var->get() = join(old, var->get());
+    return Flow::Next;
+  }
+  if (over.is_unknown()) return fail(ErrorKind::Type, "E0202", "cannot loop over this value", s.rhs->span);
+  int64_t lo = 0, hi = 0;
+  if (over.kind == VKind::Range) {
+    for (const auto& end : over.items->items)
+      if (end.is_unknown() || !end.known)
+        return fail(ErrorKind::Type, "E0212", "the ends of a range are host integers", s.rhs->span);
+    lo = over.items->items[0].scalar.i;
+    hi = over.items->items[1].scalar.i;
+    GK_TRY(auto rolled, try_roll(s, scope, lo, hi));
+    if (rolled) return Flow::Next;
+  } else if (over.kind == VKind::Strings) {
+    hi = static_cast<int64_t>(over.strings->size());
+  } else {
+    hi = over.is_array() ? over.array->type.dims[0].value : static_cast<int64_t>(over.items->items.size());
+  }
+  Value held = over.is_array() ? bind_value(over) : over;  // the loop sees the array as it is now
+  for (int64_t i = lo; i < hi; ++i) {
+    Value index;
+    if (over.kind == VKind::Range) {
+      index = Value::of_scalar(Scalar::of_int(i));
+    } else if (over.kind == VKind::Strings) {
+      index = Value::of_string((*over.strings)[static_cast<size_t>(i)]);
+    } else {
+      GK_TRY(index, index_first(held, i, s.rhs->span));
+    }
+    GK_TRY(auto flow, loop_body(s, scope, std::move(index)));
+    if (flow == Flow::Break) break;
+    if (flow == Flow::Return) return flow;
+    if (capturing() && trace_->num_nodes() > static_cast<size_t>(options_.max_capture_nodes))
+      return fail(make_error(ErrorKind::Unsupported, "E0405",
+                             fmt::format("this loop makes the capture larger than {} operations",
+                                         options_.max_capture_nodes),
+                             s.span)
+                      .help("capture one turn and launch it with `launch(times=n)`"));
+  }
+  return Flow::Next;
+}
+
+Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi) {
+  int64_t trips = hi - lo;
+  if (rolling_ > 0 || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
+  if (!capturing() && trips > kMaxEagerRolledTrips) return false;
+  std::set<std::string> rebound;
+  rebound_names(*s.body, rebound);
+  struct Carried {
+    Variable* var;
+    Value before;
+    bool rebound;
+    std::vector<ArrayPtr> leaves;
+    std::vector<ir::ValueId> pending;
+  };
+  std::vector<Carried> carried;
+  for (const auto& n : outer_names(*s.body)) {
+    Error why;
+    auto v = lookup(n, scope, s.span, &why);
+    if (!v || !arrays_only(v->get())) return false;
+    bool re = rebound.contains(n);
+    // A rebound name from outside a capture is an error that the ordinary way reports.
+    if (re && (v->kind != syntax::BindKind::Var || v->is_param)) return false;
+    for (auto sc = scope; re && sc; sc = sc->parent) {
+      if (sc->names.contains(n)) break;
+      if (sc->capture_boundary) return false;
+    }
+    Carried c{v.get(), v->get(), re, leaves(v->get()), {}};
+    for (const auto& a : c.leaves) c.pending.push_back(a->pending);
+    carried.push_back(std::move(c));
+  }
+  if (carried.empty()) return false;
+  // Written places give up their aliases first, so that no alias sees a value of the loop's inside.
+  for (auto& c : carried)
+    if (!c.rebound)
+      for (auto& a : c.leaves) {
+        ArrayPtr owned = a;
+        GK_CHECK(own(owned, s.span));
+        GK_CHECK(detach_aliases(*owned, s.span));
+      }
+  auto written = trace_->written();
+  ir::Module& m = trace_->module();
+  ir::Block inner;
+  std::vector<ir::ValueId> initial;
+  for (auto& c : carried)
+    for (auto& a : c.leaves) initial.push_back(trace_->value_of(*a));
+  auto first = static_cast<ir::ValueId>(m.value_types.size());
+  ir::Type index_type;
+  index_type.dtype = DType::I64;
+  inner.params.push_back(m.new_value(index_type));
+  for (auto& c : carried) {
+    Value inside = c.before;
+    if (c.rebound) {
+      std::function<Value(const Value&)> renew = [&](const Value& v) {
+        if (v.is_array()) {
+          auto p = m.new_value(v.array->type);
+          inner.params.push_back(p);
+          auto a = trace_->pending(v.array->type, p);
+          a->bound = true;
+          a->capture_depth = capture_depth_;
+          return Value::of_array(a);
+        }
+        Value r = v;
+        r.items = std::make_shared<Aggregate>(*v.items);
+        for (auto& i : r.items->items) i = renew(i);
+        return r;
+      };
+      inside = renew(c.before);
+      c.var->get() = inside;
+    } else {
+      for (auto& a : c.leaves) {
+        auto p = m.new_value(a->type);
+        inner.params.push_back(p);
+        if (a->storage)
+          trace_->set_written(a->storage, p);
+        else
+          a->pending = p;
+      }
+    }
+  }
+  ir::Block* outer = trace_->enter(&inner);
+  ++rolling_;
+  bool failed_before = std::exchange(roll_failed_, false);
+  auto index = trace_->pending(index_type, inner.params[0]);
+  index->loop_index = true;
+  bool ok = true;
+  if (lo != 0) {
+    ir::Attrs attrs;
+    attrs.value = Scalar::of_int(lo);
+    attrs.dtype = DType::I64;
+    auto start = emit(ir::Op::Const, {}, attrs, s.span);
+    auto shifted = start ? emit(ir::Op::Add, {index, *start}, {}, s.span) : start;
+    ok = static_cast<bool>(shifted);
+    if (ok) {
+      index = *shifted;
+      index->loop_index = true;
+    }
+  }
+  if (ok) {
+    auto flow = loop_body(s, scope, Value::of_array(index));
+    ok = flow && *flow == Flow::Next && !roll_failed_;
+  }
+  index.reset();
+  --rolling_;
+  bool interrupted = effects_->interrupted();
+  roll_failed_ = failed_before;
+  trace_->enter(outer);
+
+  std::vector<ir::Type> types;
+  std::vector<ArrayPtr> finals;
+  std::set<ArrayData*> known;
+  if (ok) {
+    for (auto& c : carried) {
+      auto now = leaves(c.var->get());
+      ok = ok && now.size() == c.leaves.size();
+      for (size_t i = 0; ok && i < now.size(); ++i) {
+        ok = now[i]->type.same_as(c.leaves[i]->type);
+        inner.yields.push_back(trace_->value_of(*now[i]));
+        ok = ok && inner.yields.back() >= 0;
+        types.push_back(now[i]->type);
+        finals.push_back(now[i]);
+        known.insert(now[i].get());
+      }
+    }
+    for (const auto& a : trace_->live_since(first))
+      if (!known.contains(a.get())) ok = false;
+    ok = ok && one_space(m, inner);
+    std::optional<Shape> space;
+    for (const auto& t : types) {
+      if (space && !(*space == t.shape())) ok = false;
+      space = t.shape();
+    }
+  }
+  if (!ok) {
+    for (auto& c : carried) {
+      c.var->get() = c.before;
+      for (size_t i = 0; i < c.leaves.size(); ++i)
+        if (!c.leaves[i]->storage) c.leaves[i]->pending = c.pending[i];
+    }
+    trace_->restore(std::move(written));
+    if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
+    return false;
+  }
+  ir::Node loop;
+  loop.op = ir::Op::Loop;
+  loop.span = s.span;
+  loop.operands = std::move(initial);
+  loop.attrs.index = trips;
+  loop.body = std::make_unique<ir::Block>(std::move(inner));
+  auto results = trace_->append_node(std::move(loop), types);
+  for (size_t i = 0; i < finals.size(); ++i) {
+    if (finals[i]->storage)
+      trace_->set_written(finals[i]->storage, results[i]);
+    else
+      finals[i]->pending = results[i];
+  }
+  return true;
+}
+
+}  // namespace gk::sema

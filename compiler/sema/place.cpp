@@ -1,0 +1,381 @@
+// Places: which memory a name owns, writing to it, and who keeps the old contents (see Note [Places] in value.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::Expr;
+using syntax::ExprKind;
+
+namespace {
+
+std::vector<ArrayPtr> live_aliases(Storage& s) {
+  std::vector<ArrayPtr> live;
+  for (auto& w : s.aliases)
+    if (auto a = w.lock(); a && a->storage.get() == &s) live.push_back(a);
+  s.aliases.clear();
+  for (auto& a : live) s.aliases.push_back(a);
+  return live;
+}
+
+StoragePtr checked_storage(const ArrayPtr& a) {
+  auto s = std::make_shared<Storage>();
+  s->type = a->type;
+  s->placement = a->wanted;
+  s->owner = a.get();
+  return s;
+}
+
+}  // namespace
+
+Result<void> Evaluator::flush(Span span) {
+  if (!running() || capturing() || rolling_ > 0) return {};
+  if (trace_->empty()) return {};
+  trace_->module().fuse = fuse_;
+  trace_->module().fast_math = fast_math_;
+  trace_->module().tf32 = tf32_;
+  Unit unit = trace_->take();
+  trace_ = std::make_unique<Trace>(true);
+  unit.span = span;
+  if (unit.module.outputs.empty()) return {};
+  auto r = effects_->execute(unit);
+  if (!r) return fail(std::move(r.error()).at(span));
+  if (effects_->sync_every_statement()) {
+    if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
+  }
+  return {};
+}
+
+Result<void> Evaluator::refuse_in_capture(const char* what, Span span) const {
+  if (rolling_ > 0) const_cast<Evaluator*>(this)->roll_failed_ = true;
+  if (!capturing()) {
+    if (rolling_ > 0) return fail(ErrorKind::Internal, "E0901", "loop not rolled", span);
+    return {};
+  }
+  return fail(make_error(ErrorKind::Capture, "E0703", fmt::format("{} inside a capture", what), span)
+                  .note("a capture records device work; nothing in it runs until the graph is launched")
+                  .help("move it before the capture, or after the launch"));
+}
+
+Result<void> Evaluator::materialise(const ArrayPtr& a, Span span) {
+  if (!running() || a->storage) return {};
+  GK_CHECK(flush(span));
+  if (!a->storage) return fail(ErrorKind::Internal, "E0901", "an array without a home", span);
+  return {};
+}
+
+Result<interp::Array> Evaluator::download(const Value& v, Span span) {
+  GK_TRY(auto a, as_array(v, span));
+  GK_CHECK(flush(span));
+  GK_CHECK(materialise(a, span));
+  auto r = effects_->download(*a->storage);
+  if (!r) return fail(std::move(r.error()).at(span));
+  return r;
+}
+
+Result<Scalar> Evaluator::item(const Value& v, Span span) {
+  if (v.is_scalar()) return strengthen(v).scalar;
+  GK_TRY(auto a, download(v, span));
+  return a.get(0);
+}
+
+Result<Value> Evaluator::to_device(const Value& v, Span span) {
+  if (v.is_aggregate()) {
+    Value r = v;
+    r.items = std::make_shared<Aggregate>(*v.items);
+    for (auto& i : r.items->items) {
+      GK_TRY(i, to_device(i, span));
+    }
+    return r;
+  }
+  if (!v.is_array() || !v.array->loose) return v;
+  return Value::of_array(trace_->pending(v.array->type, trace_->value_of(*v.array)));
+}
+
+Value Evaluator::bind_value(const Value& v) {
+  if (v.is_aggregate()) {
+    Value r = v;
+    r.items = std::make_shared<Aggregate>(*v.items);
+    for (auto& item : r.items->items) item = bind_value(item);
+    return r;
+  }
+  if (!v.is_array()) return strengthen(v);
+  const ArrayPtr& a = v.array;
+  if (!a->bound) {
+    a->bound = true;
+    a->capture_depth = capture_depth_;
+    if (!running() && !a->storage) a->storage = checked_storage(a);
+    return v;
+  }
+  auto alias = std::make_shared<ArrayData>();
+  alias->type = a->type;
+  alias->bound = true;
+  alias->capture_depth = capture_depth_;
+  alias->wanted = a->wanted;
+  bool written_here = a->storage && trace_->written_values().contains(a->storage.get());
+  if (a->storage && !written_here) {
+    alias->storage = a->storage;
+    a->storage->aliases.push_back(alias);
+  } else if (running()) {
+    trace_->adopt(alias, trace_->value_of(*a));
+  } else {
+    alias->storage = checked_storage(alias);
+  }
+  return Value::of_array(alias);
+}
+
+// A copy made now, outside whatever is being captured.
+static Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
+  if (!ev.running()) {
+    alias->storage = checked_storage(alias);
+    return {};
+  }
+  Trace outside(true);
+  outside.adopt(alias, [&] {
+    ArrayData reader;
+    reader.type = alias->type;
+    reader.storage = alias->storage;
+    return outside.value_of(reader);
+  }());
+  Unit unit = outside.take();
+  unit.span = span;
+  return ev.effects()->execute(unit);
+}
+
+Result<void> Evaluator::detach_aliases(ArrayData& a, Span span) {
+  if (!a.storage) return {};
+  for (auto& alias : live_aliases(*a.storage)) {
+    if (alias.get() == &a) continue;
+    if (capturing() && alias->capture_depth < capture_depth_) {
+      GK_CHECK(copy_now(*this, alias, span));
+    } else if (!running()) {
+      alias->storage = checked_storage(alias);
+    } else {
+      trace_->adopt(alias, trace_->value_of(*alias));
+    }
+  }
+  a.storage->aliases.clear();
+  return {};
+}
+
+Result<void> Evaluator::detach_for_launch(const std::vector<StoragePtr>& written, Span span) {
+  for (const auto& s : written)
+    for (auto& alias : live_aliases(*s))
+      if (s->owner != alias.get()) {
+        GK_CHECK(copy_now(*this, alias, span));
+      }
+  return {};
+}
+
+Result<void> Evaluator::own(ArrayPtr& a, Span span) {
+  if (!a->storage || a->storage->owner == a.get()) return {};
+  auto others = live_aliases(*a->storage);
+  bool alone = !a->storage->owner && std::all_of(others.begin(), others.end(), [&](auto& o) { return o == a; });
+  if (alone) {
+    a->storage->owner = a.get();
+    a->storage->aliases.clear();
+    return {};
+  }
+  if (capturing() && a->capture_depth < capture_depth_) return copy_now(*this, a, span);
+  if (!running()) {
+    a->storage = checked_storage(a);
+    return {};
+  }
+  trace_->adopt(a, trace_->value_of(*a));
+  return {};
+}
+
+Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
+  ir::ValueId value = trace_->value_of(*v);
+  GK_CHECK(own(a, span));
+  GK_CHECK(detach_aliases(*a, span));
+  if (a->storage || !running()) {
+    if (a->storage) trace_->set_written(a->storage, value);
+    return {};
+  }
+  trace_->write(*a, value);
+  return {};
+}
+
+Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
+  switch (e.kind) {
+    case ExprKind::Name: {
+      Error why;
+      auto v = lookup(e.text, scope, e.span, &why);
+      if (!v) return fail(std::move(why));
+      if (v->get().is_unknown()) return &v->get();
+      if (v->kind != syntax::BindKind::Var && !v->target) {
+        Error err = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be written to", e.text), e.span);
+        if (v->is_param)
+          return fail(std::move(err).label(v->span, "a parameter").help(
+              fmt::format("declare it `mut {}` and pass `mut` at the call", e.text)));
+        return fail(std::move(err)
+                        .label(v->span, v->kind == syntax::BindKind::Const ? "declared const" : "declared with let")
+                        .help(fmt::format("declare it `var {}`", e.text)));
+      }
+      return &v->get();
+    }
+    case ExprKind::Field: {
+      GK_TRY(auto base, place(*e.lhs, scope));
+      if (base->is_unknown()) return base;
+      if (base->kind != VKind::Record)
+        return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
+                    e.field_span);
+      auto& names = base->items->names;
+      auto it = std::find(names.begin(), names.end(), e.field);
+      if (it == names.end())
+        return fail(make_error(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
+                               e.field_span)
+                        .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
+      return &base->items->items[static_cast<size_t>(it - names.begin())];
+    }
+    case ExprKind::IndexOp: {
+      GK_TRY(auto base, place(*e.lhs, scope));
+      if (base->is_unknown()) return base;
+      if (base->kind != VKind::List && base->kind != VKind::Tuple) return nullptr;
+      if (e.indices.size() != 1 || e.indices[0].kind != syntax::Index::Kind::Expr)
+        return fail(ErrorKind::Type, "E0202", "a list takes one number as index", e.span);
+      GK_TRY(auto i, eval(*e.indices[0].expr, scope));
+      if (base->items->items.empty())
+        return fail(ErrorKind::Shape, "E0308", "an index into an empty list", e.span);
+      if (!i.is_scalar() || !is_integer(i.scalar.dtype)) {
+        if (i.is_unknown()) return &base->items->items[0];
+        return fail(ErrorKind::Type, "E0212", fmt::format("an index into a list is a host integer, not {}", describe(i)),
+                    e.indices[0].span);
+      }
+      if (!i.known) return &base->items->items[0];
+      int64_t n = static_cast<int64_t>(base->items->items.size());
+      int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
+      if (k < 0 || k >= n)
+        return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
+                    fmt::format("index {} is out of range for a list of {}", i.scalar.i, n), e.indices[0].span);
+      return &base->items->items[static_cast<size_t>(k)];
+    }
+    default:
+      return fail(make_error(ErrorKind::Type, "E0403", "this is not a place that can be written to", e.span)
+                      .help("write to a `var`, a field, or an element of one"));
+  }
+}
+
+Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Span value_span) {
+  if (target.is_unknown() || v.is_unknown()) return {};
+  if (target.is_aggregate()) {
+    for (size_t i = 0; i < target.items->items.size(); ++i) {
+      if (v.is_aggregate() && v.items->items.size() != target.items->items.size())
+        return fail(ErrorKind::Type, "E0211",
+                    fmt::format("cannot write {} to {}", describe(v), describe(target)), value_span);
+      GK_CHECK(write_place(target.items->items[i], v.is_aggregate() ? v.items->items[i] : v, span, value_span));
+    }
+    return {};
+  }
+  if (!target.is_array())
+    return fail(make_error(ErrorKind::Type, "E0403", fmt::format("{} has no storage to write to", describe(target)),
+                           span)
+                    .help("rebind it with `=`"));
+  if (!v.is_array() && !v.is_scalar())
+    return fail(ErrorKind::Type, "E0211", fmt::format("cannot write {} to {}", describe(v), describe(target)),
+                value_span);
+  const ir::Type& t = target.array->type;
+  // Host memory to host or pinned memory needs no device.
+  if (running() && !capturing() && v.is_array() && v.array->storage && target.array->storage &&
+      v.array->storage->placement == Placement::Host && target.array->storage->placement != Placement::Device &&
+      v.array->type.same_as(t)) {
+    GK_CHECK(flush(span));
+    GK_CHECK(own(target.array, span));
+    GK_CHECK(detach_aliases(*target.array, span));
+    GK_CHECK(flush(span));
+    if (target.array->storage)
+      return effects_->copy_host(*v.array->storage, 0, *target.array->storage);
+  }
+  Value x = v;
+  if (v.is_scalar() && v.weak) {
+    GK_TRY(x, cast_weak(v, t.dtype, value_span));
+    x.weak = true;
+  } else {
+    DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
+    auto p = promote(d, t.dtype);
+    if (d != t.dtype && (is_bool(d) || p != t.dtype))
+      return fail(make_error(ErrorKind::Type, "E0211",
+                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)), value_span)
+                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
+  }
+  GK_TRY(auto a, as_array(x, t.dtype, value_span));
+  auto dims = ir::broadcast(t.dims, a->type.dims);
+  bool fits = dims && dims->size() == t.dims.size();
+  for (size_t i = 0; fits && i < dims->size(); ++i) fits = ir::equal((*dims)[i], t.dims[i]) != ir::Tri::No;
+  if (!fits)
+    return fail(make_error(ErrorKind::Shape, "E0303",
+                           fmt::format("cannot write {} to a place of {}", ir::to_string(a->type), ir::to_string(t)),
+                           value_span)
+                    .note("a place keeps its shape; the value must broadcast to it"));
+  GK_TRY(a, broadcast_to(a, t.dims, value_span));
+  return overwrite(target.array, a, span);
+}
+
+Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value& v, const ScopePtr& scope,
+                                      Span value_span) {
+  if (target.is_unknown() || v.is_unknown()) return {};
+  if (!target.is_array())
+    return fail(ErrorKind::Type, "E0403", fmt::format("{} cannot be indexed for writing", describe(target)), e.span);
+  GK_TRY(auto plan, plan_index(target, e, scope));
+  const ir::Type t = target.array->type;
+  if (plan.take_axis >= 0)
+    return fail(make_error(ErrorKind::Unsupported, "E0405", "writing through an integer array is not yet implemented",
+                           e.span)
+                    .help("use a mask (`x[m] .= …`) or a `kernel`"));
+  ir::Dims dims = plan.mask ? t.dims : plan.result;
+  Value x = v;
+  if (v.is_scalar() && v.weak) {
+    GK_TRY(x, cast_weak(v, t.dtype, value_span));
+    x.weak = true;
+  } else if (v.is_array() || v.is_scalar()) {
+    DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
+    if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
+      return fail(make_error(ErrorKind::Type, "E0211",
+                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)), value_span)
+                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
+  }
+  GK_TRY(auto a, as_array(x, t.dtype, value_span));
+  auto joint = ir::broadcast(dims, a->type.dims);
+  bool fits = joint && joint->size() == dims.size();
+  for (size_t i = 0; fits && i < dims.size(); ++i) fits = ir::equal((*joint)[i], dims[i]) != ir::Tri::No;
+  if (!fits)
+    return fail(ErrorKind::Shape, "E0303",
+                fmt::format("cannot write {} to a region of {}", ir::to_string(a->type),
+                            ir::to_string(ir::Type{t.dtype, dims})),
+                value_span);
+  GK_TRY(a, broadcast_to(a, dims, value_span));
+  ArrayPtr base = target.array;
+  ArrayPtr result;
+  if (plan.mask) {
+    ArrayPtr m = plan.mask;
+    if (m->type.rank() < t.rank()) {
+      ir::Type mt{DType::Bool, m->type.dims};
+      while (mt.rank() < t.rank()) mt.dims.push_back(ir::Dim::known(1));
+      ir::Attrs attrs;
+      if (running()) attrs.shape = mt.shape();
+      GK_TRY(m, emit(ir::Op::Reshape, {m}, attrs, e.span, &mt));
+    }
+    GK_TRY(m, broadcast_to(m, t.dims, e.span));
+    GK_TRY(result, emit(ir::Op::Where, {m, a, base}, {}, e.span));
+  } else if (plan.whole && plan.dropped.empty() && plan.new_axes.empty()) {
+    result = a;
+  } else {
+    ir::Attrs attrs;
+    attrs.starts = plan.starts;
+    attrs.steps = plan.steps;
+    ir::Type region_type{t.dtype, plan.extents};
+    ir::Attrs reshape;
+    if (running()) reshape.shape = attrs.shape = region_type.shape();
+    if (plan.result.size() != plan.extents.size() || !plan.new_axes.empty()) {
+      GK_TRY(a, emit(ir::Op::Reshape, {a}, reshape, e.span, &region_type));
+    }
+    GK_TRY(result, emit(ir::Op::UpdateSlice, {base, a}, attrs, e.span, &t));
+  }
+  return overwrite(target.array, result, e.span);
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,145 @@
+// assert, expect_error, and comparison within tolerances.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::BinaryOp;
+using syntax::Expr;
+using syntax::ExprKind;
+using syntax::Stmt;
+
+Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr& e, double rtol, double atol) {
+  if (a.is_unknown() || b.is_unknown()) return Value::unknown_scalar(DType::Bool);
+  if (a.is_aggregate() || b.is_aggregate()) {
+    if (!a.is_aggregate() || !b.is_aggregate() || a.items->items.size() != b.items->items.size())
+      return fail(ErrorKind::Type, "E0202", fmt::format("cannot compare {} and {}", describe(a), describe(b)), e.span);
+    for (size_t i = 0; i < a.items->items.size(); ++i) {
+      GK_TRY(auto r, eval_approx(a.items->items[i], b.items->items[i], e, rtol, atol));
+      if (r.known && !r.scalar.i) return r;
+    }
+    return running() ? Value::of_scalar(Scalar::of_bool(true)) : Value::unknown_scalar(DType::Bool);
+  }
+  GK_CHECK(common_dtype(a, b, "compare", e.op_span));
+  GK_TRY(auto x, as_array(a, e.span));
+  GK_TRY(auto y, as_array(b, e.span));
+  auto dims = ir::broadcast(x->type.dims, y->type.dims);
+  if (!dims)
+    return fail(make_error(ErrorKind::Shape, "E0301",
+                           fmt::format("cannot compare {} and {}", ir::to_string(x->type), ir::to_string(y->type)),
+                           e.op_span.valid() ? e.op_span : e.span));
+  if (!running()) return Value::unknown_scalar(DType::Bool);
+  GK_CHECK(refuse_in_capture("comparing values", e.span));
+  GK_TRY(x, broadcast_to(x, *dims, e.span));
+  GK_TRY(y, broadcast_to(y, *dims, e.span));
+  GK_TRY(auto left, download(Value::of_array(x), e.span));
+  GK_TRY(auto right, download(Value::of_array(y), e.span));
+  for (int64_t i = 0; i < left.size(); ++i) {
+    double p = left.get(i).as_double(), q = right.get(i).as_double();
+    if (p == q) continue;
+    if (!(std::fabs(p - q) <= atol + rtol * std::fabs(q))) {
+      Value r = Value::of_scalar(Scalar::of_bool(false));
+      r.text = fmt::format("element {}: {} against {}, which differ by {:.3g}", i, p, q, std::fabs(p - q));
+      return r;
+    }
+  }
+  return Value::of_scalar(Scalar::of_bool(true));
+}
+
+Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
+  double rtol = 1e-5, atol = 1e-8;
+  for (const auto& a : s.args) {
+    if (a.name != "rtol" && a.name != "atol")
+      return fail(ErrorKind::Type, "E0206", "`assert` takes rtol= and atol=", a.span);
+    GK_TRY(auto v, eval(*a.value, scope));
+    if (!v.is_scalar())
+      return fail(ErrorKind::Type, "E0212", fmt::format("a tolerance is a host number, not {}", describe(v)), a.span);
+    (a.name == "rtol" ? rtol : atol) = v.scalar.as_double();
+  }
+  const Expr& e = *s.rhs;
+  bool comparison = e.kind == ExprKind::Binary && e.binary >= BinaryOp::Eq && e.binary <= BinaryOp::Approx;
+  Value v, left, right;
+  ++eager_depth_;
+  auto evaluate = [&]() -> Result<void> {
+    if (!comparison) {
+      GK_TRY(v, eval(e, scope));
+      return {};
+    }
+    GK_TRY(left, eval(*e.lhs, scope));
+    GK_TRY(right, eval(*e.rhs, scope));
+    if (e.binary == BinaryOp::Approx) {
+      GK_TRY(v, eval_approx(left, right, e, rtol, atol));
+    } else {
+      GK_TRY(v, binary(e.binary, left, right, &e, e.op_span.valid() ? e.op_span : e.span));
+    }
+    return {};
+  };
+  auto r = evaluate();
+  --eager_depth_;
+  if (!r) return r;
+  if (!s.args.empty() && !(comparison && e.binary == BinaryOp::Approx))
+    return fail(ErrorKind::Type, "E0206", "rtol and atol go with `~=`", s.span);
+  if (v.is_unknown() && !running()) return {};
+  bool scalar_bool = (v.is_scalar() && is_bool(v.scalar.dtype)) ||
+                     (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
+  if (!scalar_bool)
+    return fail(make_error(ErrorKind::Type, "E0208", fmt::format("`assert` takes a scalar bool, not {}", describe(v)),
+                           e.span)
+                    .help(v.is_array() ? "wrap it: `assert all(…)`" : "compare it"));
+  if (!running()) return {};
+  GK_CHECK(refuse_in_capture("an assertion", s.span));
+  GK_TRY(auto truth, item(v, e.span));
+  GK_CHECK(effects_->synchronize());
+  if (truth.i) return {};
+  Error err = make_error(ErrorKind::Assertion, "E0803", "assertion failed", e.span);
+  if (!v.text.empty()) err.notes.push_back(v.text);
+  auto show = [&](const char* side, const Value& x) -> Result<void> {
+    bool small = x.is_scalar() || (x.is_array() && x.array->type.rank() == 0);
+    if (!small) return {};
+    GK_TRY(auto value, item(x, e.span));
+    err.notes.push_back(fmt::format("{}: {}", side, effects_->format(value)));
+    return {};
+  };
+  if (comparison) {
+    GK_CHECK(show("left", left));
+    GK_CHECK(show("right", right));
+  }
+  return fail(std::move(err));
+}
+
+Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) {
+  if (!running()) {
+    auto saved = std::exchange(errors_, {});
+    auto keys = error_keys_;
+    auto flow = exec_block(*s.body, scope, nullptr);
+    if (!flow) record(std::move(flow.error()));
+    auto found = std::exchange(errors_, std::move(saved));
+    error_keys_ = std::move(keys);
+    bool expected = false;
+    for (const auto& e : found) expected = expected || e.code == s.text;
+    if (expected) {
+      satisfied.insert(&s);
+      return {};
+    }
+    for (auto& e : found) record(std::move(e));
+    return {};
+  }
+  if (satisfied.contains(&s)) return {};
+  GK_CHECK(flush(s.span));
+  auto attempt = [&]() -> Result<void> {
+    GK_CHECK(exec_block(*s.body, scope, nullptr));
+    GK_CHECK(flush(s.span));
+    return effects_->synchronize();
+  };
+  auto r = attempt();
+  if (r)
+    return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text), s.span);
+  trace_ = std::make_unique<Trace>(true);
+  if (r.error().code == s.text) return {};
+  return r;
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,156 @@
+#include "compiler/sema/trace.h"
+
+#include <algorithm>
+
+namespace gk::sema {
+
+uint64_t Trace::next_id_ = 0;
+
+Trace::Trace(bool building) : id_(++next_id_), building_(building), block_(&module_.top) {}
+
+int Trace::slot_of(const StoragePtr& s) {
+  if (auto it = slot_index_.find(s.get()); it != slot_index_.end()) return it->second;
+  int slot = static_cast<int>(slots_.size());
+  slots_.push_back(s);
+  slot_index_[s.get()] = slot;
+  ir::SlotInfo info;
+  info.type = s->type;
+  info.name = s->name;
+  module_.slots.push_back(info);
+  return slot;
+}
+
+void Trace::note(std::vector<StoragePtr>& list, const StoragePtr& s) {
+  if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
+}
+
+ir::ValueId Trace::value_of(ArrayData& a) {
+  if (!a.storage) return a.trace == id_ ? a.pending : -1;
+  const StoragePtr& s = a.storage;
+  if (auto it = values_.find(s.get()); it != values_.end() && s->owner == &a) return it->second;
+  note(reads_, s);
+  if (!building_) return -1;
+  if (auto it = inputs_.find(s.get()); it != inputs_.end()) return it->second;
+  int slot = slot_of(s);
+  module_.slots[static_cast<size_t>(slot)].is_input = true;
+  // Inputs always stand in the outermost block, also when a loop body reads them first.
+  ir::Attrs attrs;
+  attrs.index = slot;
+  attrs.name = s->name;
+  ir::Node node;
+  node.op = ir::Op::Input;
+  node.attrs = std::move(attrs);
+  node.results = {module_.new_value(s->type)};
+  ir::ValueId v = node.results[0];
+  module_.top.nodes.push_back(std::move(node));
+  inputs_[s.get()] = v;
+  return v;
+}
+
+ArrayPtr Trace::pending(ir::Type type, ir::ValueId v) {
+  auto a = std::make_shared<ArrayData>();
+  a->type = std::move(type);
+  a->pending = v;
+  a->trace = id_;
+  if (building_) pending_.push_back(a);
+  return a;
+}
+
+bool Trace::empty() const {
+  if (!writes_.empty() || nodes_ > 0) return false;
+  for (const auto& w : pending_)
+    if (auto a = w.lock(); a && !a->storage && a->trace == id_) return false;
+  return true;
+}
+
+void Trace::adopt(const ArrayPtr& a, ir::ValueId v) {
+  a->storage = nullptr;
+  a->pending = v;
+  a->trace = id_;
+  if (building_) pending_.push_back(a);
+}
+
+void Trace::set_written(const StoragePtr& s, ir::ValueId v) {
+  note(writes_, s);
+  if (building_) slot_of(s);
+  values_[s.get()] = v;
+}
+
+void Trace::write(ArrayData& a, ir::ValueId v) {
+  if (!a.storage) {
+    a.pending = v;
+    a.trace = id_;
+    return;
+  }
+  set_written(a.storage, v);
+}
+
+ir::ValueId Trace::param(const Scalar& s, Span span) {
+  ir::Attrs attrs;
+  attrs.index = static_cast<int64_t>(module_.params.size());
+  attrs.value = s;
+  attrs.dtype = s.dtype;
+  module_.params.push_back(s);
+  ir::Node node;
+  node.op = ir::Op::Param;
+  node.attrs = std::move(attrs);
+  node.span = span;
+  ir::Type t;
+  t.dtype = s.dtype;
+  node.results = {module_.new_value(t)};
+  ir::ValueId v = node.results[0];
+  module_.top.nodes.push_back(std::move(node));
+  ++nodes_;
+  return v;
+}
+
+Result<ir::ValueId> Trace::append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span) {
+  ++nodes_;
+  return ir::append(module_, *block_, op, std::move(operands), std::move(attrs), span);
+}
+
+std::vector<ir::ValueId> Trace::append_node(ir::Node node, const std::vector<ir::Type>& results) {
+  ++nodes_;
+  for (const auto& t : results) node.results.push_back(module_.new_value(t));
+  std::vector<ir::ValueId> ids = node.results;
+  block_->nodes.push_back(std::move(node));
+  return ids;
+}
+
+ir::Block* Trace::enter(ir::Block* inner) { return std::exchange(block_, inner); }
+
+std::vector<ArrayPtr> Trace::live_since(ir::ValueId first) const {
+  std::vector<ArrayPtr> live;
+  for (const auto& w : pending_)
+    if (auto a = w.lock(); a && !a->storage && a->trace == id_ && a->pending >= first) live.push_back(a);
+  return live;
+}
+
+Unit Trace::take() {
+  Unit unit;
+  for (const auto& s : writes_) {
+    int slot = slot_of(s);
+    module_.slots[static_cast<size_t>(slot)].is_output = true;
+    module_.outputs.push_back({values_[s.get()], slot});
+  }
+  for (const auto& w : pending_) {
+    auto a = w.lock();
+    if (!a || a->storage || a->trace != id_) continue;
+    auto s = std::make_shared<Storage>();
+    s->type = a->type;
+    s->placement = a->wanted == Placement::Host ? Placement::Device : a->wanted;
+    s->owner = a.get();
+    int slot = slot_of(s);
+    auto& info = module_.slots[static_cast<size_t>(slot)];
+    info.is_output = info.fresh = true;
+    module_.outputs.push_back({a->pending, slot});
+    a->storage = s;
+    a->pending = -1;
+  }
+  unit.module = std::move(module_);
+  unit.slots = std::move(slots_);
+  module_ = {};
+  return unit;
+}
+
+}  // namespace gk::sema

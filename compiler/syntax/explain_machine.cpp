@@ -1,0 +1,189 @@
+// Rows of `--explain` for devices, memory, graphs, run time, files and usage: E05xx to E11xx. Data, no logic.
+#include "compiler/syntax/explain.h"
+
+namespace gk::syntax {
+namespace {
+
+constexpr Explanation kRows[] = {
+    // ---- E05xx: devices ----
+    {"E0501", "no such device",
+     "The device asked for is not there: a number past the last GPU, or cuda on a machine without one. "
+     "`gkrun "
+     "--list-devices` shows what can be used; without --device the first GPU is taken, else the host.",
+     "gkrun --device cuda:4 model.gk", "gkrun --device host model.gk"},
+    {"E0502", "the GPU driver is missing or too old",
+     "The CUDA driver library is loaded when a GPU is asked for. It is not installed, or older than the "
+     "minimum that "
+     "the message names. Nothing else needs installing: no toolkit is used at run time.",
+     "gkrun --device cuda model.gk", "gkrun --device host model.gk"},
+    {"E0503", "a call to the device failed",
+     "The driver returned an error that is none of the program's making, with the driver's own name for it. "
+     "A fault "
+     "of an earlier launch may show only here; --sync waits after every step and gives the true line.",
+     "gkrun model.gk", "gkrun --sync model.gk"},
+
+    {"E0504", "the compiled code cannot be loaded",
+     "The code is for another kind of device, lacks the kernel that a step names, or asks for more registers "
+     "or shared memory than the "
+     "device has. "
+     "An own kernel may need a smaller block.",
+     "launch(threads=1024) big_kernel(mut z, x)", "launch(threads=256) big_kernel(mut z, x)"},
+    {"E0505", "the device has no assembler",
+     "Machine code was asked for on a device that takes none (the interpreter, the trace of one). Choose a "
+     "device that "
+     "runs compiled code.",
+     "gkrun --device interp --emit ptx model.gk", "gkrun --device cuda --emit ptx model.gk"},
+    {"E0506", "an object of one device was given to another",
+     "Streams, events, buffers and executables belong to the device that made them. A program meets this "
+     "only through "
+     "the embedding API, where each context has one device.",
+     "gkrun model.gk  # through two contexts with different devices", "gkrun --device cuda:0 model.gk"},
+    {"E0507", "a library is missing",
+     "A step was planned for a library (cuBLASLt) that could not be loaded. The generated matrix product "
+     "does not need "
+     "it; the message names the files that were tried.",
+     "gkrun --device cuda model.gk", "gkrun --device host model.gk"},
+    {"E0508", "a graph node is not there or of another kind",
+     "An update through the embedding API named a node that the graph does not have, or one that is a copy "
+     "or a "
+     "library call where a kernel is needed.",
+     "gkrun model.gk", "gkrun --emit graph model.gk  # lists the nodes"},
+    {"E0509", "a program was compiled for another kind of device",
+     "Compiled programs hold code for one kind of device. Compile again for the one that runs it.",
+     "gkrun --device host model.gk  # with code made for cuda", "gkrun --device cuda model.gk"},
+
+    // ---- E06xx: memory ----
+    {"E0601", "out of memory",
+     "The device, or the limit set with --memory-limit, has no room for the array or the graph's arena, even "
+     "after "
+     "all that can be given back was. The message gives the size, what is in use and the peak. Arrays that a "
+     "graph "
+     "uses stay alive as long as the graph.",
+     "gkrun --memory-limit 100MiB model.gk", "gkrun --memory-limit 2GiB model.gk"},
+    {"E0602", "a size in bytes overflows",
+     "The number of elements is representable, their size in bytes is not, or is over what the device can "
+     "address.",
+     "let z = zeros(f64[2**61])", "let z = zeros(f64[2**20])"},
+
+    // ---- E07xx: graphs and captures ----
+    {"E0701", "an order between two graph nodes is missing",
+     "Both nodes use the same array and at least one writes it, so their order matters; the written `after` "
+     "leaves it "
+     "open. Add the earlier node to `after`, or leave `after` out and let the order follow from what is read "
+     "and "
+     "written.",
+     "graph g {\n  node a { x .= sin(x) }\n  node b { y .= x + 1 }\n  node c after (a) { z .= y }\n}",
+     "graph g {\n  node a { x .= sin(x) }\n  node b { y .= x + 1 }\n  node c after (a, b) { z .= y }\n}"},
+    {"E0702", "a capture rebinds an outer name",
+     "A replay repeats device work; it cannot make a name of the program mean another array. Inside capture, "
+     "node and "
+     "update, write into the array with `.=`.",
+     "var y = zeros(f32[4])\nlet g = capture { y = y + 1 }",
+     "var y = zeros(f32[4])\nlet g = capture { y .= y + 1 }"},
+    {"E0703", "a capture reads back or prints",
+     "print, item, save and downloads to pageable memory wait for the device, and inside a capture nothing "
+     "has run "
+     "yet. Do it after the launch, or write into a pinned array.",
+     "let g = capture { y .= x * 2; print(y) }", "let g = capture { y .= x * 2 }\nlaunch g\nprint(y)"},
+    {"E0704", "unknown node",
+     "The graph has no node of this name; `after` may name only nodes further up. The nodes it has are "
+     "listed.",
+     "graph g { node a { x .= 1 }; node b after (c) { y .= x } }",
+     "graph g { node a { x .= 1 }; node b after (a) { y .= x } }"},
+    {"E0705", "an update is refused",
+     "An update retargets one node: one operation of the same kind on the same device, and the declared "
+     "order must "
+     "still hold for the arrays it now uses. Nothing has changed.",
+     "update e.c { z .= x; w .= y }", "update e.c { z2 .= x }"},
+    {"E0706", "a rebind is refused",
+     "Rebinding replaces an array everywhere in an executable, so the new one needs the same dtype, shape "
+     "and "
+     "alignment, must not overlap another array of the graph that is written, and the old one has to be in "
+     "use. "
+     "Nothing has changed.",
+     "var x2 = zeros(f64[4])\nupdate e { x -> x2 }", "var x2 = zeros(f32[4])\nupdate e { x -> x2 }"},
+    {"E0707", "this is not a graph or an executable",
+     "launch takes a graph, an executable or a kernel call; instantiate takes a graph; update takes an "
+     "executable.",
+     "let y = sin(x)\nlaunch y", "let g = capture { y .= sin(x) }\nlaunch g"},
+
+    // ---- E08xx: run time ----
+    {"E0801", "an index was out of range at run time",
+     "The first fault is kept and raised at the next synchronisation: line, axis, index and extent are those "
+     "of that "
+     "access. A load out of range gave 0 and a store was skipped, so nothing else was damaged. --unchecked "
+     "turns the "
+     "check off for kernels' own indexing.",
+     "kernel shift(mut z: f32[n], x: f32[n]) over i in n { z[i] = x[i + 1] }",
+     "kernel shift(mut z: f32[n], x: f32[n]) over i in n { if i + 1 < n { z[i] = x[i + 1] } }"},
+    {"E0802", "integer division by zero",
+     "// and % of integers have no result for a divisor of zero. Floats follow IEEE 754 and give inf or nan "
+     "instead.",
+     "let q = a // b", "let q = a // maximum(b, 1)"},
+    {"E0803", "an assertion failed",
+     "The condition of an assert was false. For ~= the largest difference is shown with its place and the "
+     "tolerance; "
+     "the default tolerance follows the dtype.",
+     "assert 1.0 ~= 1.1", "assert 1.0 ~= 1.1, rtol=0.2"},
+    {"E0804", "an expected error did not occur",
+     "The block of expect_error has to fail with exactly this code. It succeeded, or failed with another, "
+     "which is "
+     "shown.",
+     "expect_error E0301 { let a = zeros(f32[2]) + zeros(f32[2]) }",
+     "expect_error E0301 { let a = zeros(f32[2]) + zeros(f32[3]) }"},
+    {"E0805", "a NaN was found",
+     "With --nan-check every written float array is searched, and the first statement that wrote a NaN is "
+     "reported: "
+     "0/0, inf - inf, the square root or logarithm of a negative number.",
+     "let y = sqrt(x)", "let y = sqrt(maximum(x, 0))"},
+    {"E0806", "interrupted",
+     "Ctrl-C, or the host program, asked the run to stop. What was computed so far is valid up to the last "
+     "finished "
+     "statement; a session goes on.",
+     "while true { x .= x + 1 }", "for i in 0..1000 { x .= x + 1 }"},
+
+    // ---- E09xx: the compiler itself ----
+    {"E0901", "an error in the compiler",
+     "A check inside the compiler failed. The program is not to blame. Please report it with the text of the "
+     "message "
+     "and the smallest program that shows it.",
+     "gkrun model.gk", "gkrun --emit ir model.gk  # attach this to the report"},
+    {"E0902", "code generation failed",
+     "LLVM, or the driver's assembler, refused the code made for a kernel. This is an error of the compiler "
+     "unless the "
+     "GPU is older than the oldest supported one. Please report it with the output of --emit=llvm or "
+     "--emit=ptx.",
+     "gkrun --device cuda model.gk", "gkrun --device host model.gk"},
+
+    // ---- E10xx: files ----
+    {"E1001", "a file cannot be opened or read",
+     "The path does not exist, or may not be read. Paths given to load and save are relative to the working "
+     "directory, those of import to the importing file.",
+     "let x = load(\"missing.npy\")", "let x = load(\"data/x.npy\")"},
+    {"E1002", "a file is not what its name says",
+     "load reads .npy and .npz in NumPy's formats 1 to 3. The file has another beginning, is cut short, or "
+     "its header "
+     "does not match its size.",
+     "let x = load(\"notes.txt\")", "let x = load(\"x.npy\")"},
+    {"E1003", "a file holds a dtype or layout that is not supported",
+     "Arrays of bool, integers and floats of up to 64 bits, in native or swapped byte order, can be read; "
+     "objects, "
+     "strings, structured and complex dtypes cannot. Convert with NumPy first.",
+     "let x = load(\"objects.npy\")", "let x = load(\"floats.npy\")"},
+    {"E1004", "a file cannot be written",
+     "The directory does not exist, may not be written, or the disk is full. A file is written under another "
+     "name "
+     "first and renamed, so the old one is kept.",
+     "save(\"no/such/dir/x.npy\", x)", "save(\"x.npy\", x)"},
+
+    // ---- E11xx: usage ----
+    {"E1101", "the command line is not understood",
+     "An option is unknown, lacks its value, or two exclude each other. `gkrun --help` lists them all.",
+     "gkrun --devise host model.gk", "gkrun --device host model.gk"},
+};
+
+}  // namespace
+
+std::span<const Explanation> machine_explanations() { return kRows; }
+
+}  // namespace gk::syntax

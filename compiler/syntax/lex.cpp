@@ -1,0 +1,158 @@
+#include <antlr4-runtime.h>
+
+#include <algorithm>
+
+#include "GkLexer.h"
+#include "compiler/syntax/parse.h"
+#include "compiler/syntax/tokens.h"
+#include "compiler/syntax/utf8.h"
+#include "fmt/format.h"
+
+namespace gk::syntax {
+namespace {
+
+using antlr::GkLexer;
+
+/// Code point index -> byte offset. Empty when the text is ASCII, where both are equal.
+std::vector<uint32_t> byte_offsets(std::string_view text) {
+  std::vector<uint32_t> offsets;
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
+    return offsets;
+  offsets.reserve(text.size());
+  for (uint32_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) offsets.push_back(i);
+  offsets.push_back(static_cast<uint32_t>(text.size()));
+  return offsets;
+}
+
+Error unknown_character(std::string_view found, Span span) {
+  auto first = decode_utf8(found, 0);
+  uint32_t c = first.code_point;
+  if (c < 0x20 || c == 0x7F)
+    return syntax_error("E0101", fmt::format("the character U+{:04X} is not part of any gk text", c), span)
+        .help("remove it; the file may not be a text file");
+  std::string shown(found.substr(0, first.size));
+  Error e = syntax_error("E0101", fmt::format("unexpected character `{}`", shown), span);
+  switch (c) {
+    case 0x201C:
+    case 0x201D:
+    case '\'':
+    case 0x2018:
+    case 0x2019: return std::move(e).help("strings are written with straight double quotes: \"text\"");
+    case 0x2212:
+    case 0x2013:
+    case 0x2014: return std::move(e).help("the minus sign is `-`");
+    case 0x00D7:
+    case 0x00B7: return std::move(e).help("multiplication is `*`, the matrix product `@`");
+    case 0x00F7: return std::move(e).help("division is `/`, floor division `//`");
+    case 0x2264: return std::move(e).help("write `<=`");
+    case 0x2265: return std::move(e).help("write `>=`");
+    case 0x2260: return std::move(e).help("write `!=`");
+    case '?': return std::move(e).help("a choice is written `if c { a } else { b }`");
+    case '$':
+    case '`':
+    case '\\': break;
+    default: break;
+  }
+  return e;
+}
+
+std::string doc_text(std::string_view line) {
+  line.remove_prefix(2);
+  if (!line.empty() && line[0] == ' ') line.remove_prefix(1);
+  while (!line.empty() && (line.back() == ' ' || line.back() == '\t')) line.remove_suffix(1);
+  return std::string(line);
+}
+
+bool opens(int t) { return t == GkLexer::LPAREN || t == GkLexer::LBRACK || t == GkLexer::LBRACE; }
+bool closes(int t) { return t == GkLexer::RPAREN || t == GkLexer::RBRACK || t == GkLexer::RBRACE; }
+
+}  // namespace
+
+RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
+  RawTokens out;
+  const std::vector<uint32_t> offsets = byte_offsets(text);
+  auto byte_of = [&](size_t index) {
+    return offsets.empty() ? static_cast<uint32_t>(index) : offsets[index];
+  };
+  antlr4::ANTLRInputStream input{std::string(text)};
+  GkLexer lexer(&input);
+  lexer.removeErrorListeners();
+
+  int depth = 0;
+  std::string doc;
+  int newlines_since_doc = 0;
+  int previous = GkLexer::NEWLINE;
+  for (;;) {
+    auto token = lexer.nextToken();
+    int type = static_cast<int>(static_cast<ptrdiff_t>(token->getType()));
+    if (token->getType() == antlr4::Token::EOF) break;
+    Token t{type, base + byte_of(token->getStartIndex()), base + byte_of(token->getStopIndex() + 1), 0};
+    std::string_view slice = text.substr(t.begin - base, t.end - t.begin);
+    Span span{file, t.begin, t.end};
+    switch (type) {
+      case GkLexer::DOC:
+        if (previous == GkLexer::NEWLINE) {
+          if (!doc.empty()) doc += '\n';
+          doc += doc_text(slice);
+          newlines_since_doc = 0;
+        }
+        continue;  // `previous` stays: a doc comment is as good as white space
+      case GkLexer::UNKNOWN: {
+        // A run of the same kind of rubbish is one mistake.
+        bool same_run =
+            !out.errors.empty() && out.errors.back().code == "E0101" && out.errors.back().span.end == t.begin;
+        if (same_run) {
+          out.errors.back().span.end = t.end;
+          continue;
+        }
+        Error e = unknown_character(slice, span);
+        // So are the two quotes of a string.
+        bool repeated =
+            !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&
+            text.substr(out.errors.back().span.begin - base, t.begin - out.errors.back().span.begin)
+                    .find('\n') == std::string_view::npos;
+        if (!repeated && out.errors.size() < kMaxErrors) out.errors.push_back(std::move(e));
+        continue;
+      }
+      case GkLexer::UNTERMINATED: {
+        size_t stop = text.find_first_of("\r\n", t.begin - base);
+        if (stop == std::string_view::npos) stop = text.size();
+        t.end = base + static_cast<uint32_t>(stop);
+        Error e = syntax_error("E0103", "this string is not closed", {file, t.begin, t.end});
+        e.span_text = "no closing quote on this line";
+        e.helps.push_back("close it with `\"`; a line break inside a string is written \\n");
+        if (out.errors.size() < kMaxErrors) out.errors.push_back(std::move(e));
+        // Go on at the line's end: the lexer would otherwise try every later quote as a start.
+        size_t index = token->getStopIndex() + 1;
+        while (byte_of(index) < stop) ++index;
+        input.seek(index);
+        break;
+      }
+      case GkLexer::NEWLINE:
+        if (!doc.empty() && ++newlines_since_doc > 1) doc.clear();
+        break;
+      default: break;
+    }
+    if (opens(type)) ++depth;
+    if (closes(type) && depth > 0) --depth;
+    if (depth > kMaxNesting) {
+      out.errors.push_back(
+          syntax_error("E0105", fmt::format("brackets are nested more than {} deep", kMaxNesting), span)
+              .help("name the inner parts with `let`, or move them into functions"));
+      out.too_deep = true;
+      break;
+    }
+    if (type != GkLexer::NEWLINE && !doc.empty()) {
+      out.docs.emplace(out.tokens.size(), std::move(doc));
+      doc.clear();
+    }
+    previous = type;
+    out.tokens.push_back(t);
+  }
+  uint32_t end = base + static_cast<uint32_t>(text.size());
+  out.tokens.push_back({-1, end, end, 0});
+  return out;
+}
+
+}  // namespace gk::syntax

@@ -1,0 +1,41 @@
+// What the parser does about a mistake: one message in plain words, then on with the next statement.
+// Owns the error strategy for the LL pass; promises one error a mistake, none inside a statement that
+// has one already. Not for the SLL pass, which gives up at once.
+#pragma once
+
+#include <antlr4-runtime.h>
+
+#include "compiler/syntax/tokens.h"
+
+namespace gk::syntax {
+
+class Recovery final : public antlr4::DefaultErrorStrategy {
+ public:
+  Recovery(const TokenList& tokens, std::string_view text, int32_t file, uint32_t base, bool fragment,
+           std::vector<Error>& errors)
+      : tokens_(tokens), text_(text), file_(file), base_(base), fragment_(fragment), errors_(errors) {}
+
+  void reportError(antlr4::Parser* parser, const antlr4::RecognitionException& e) override;
+  void recover(antlr4::Parser* parser, std::exception_ptr e) override;
+  antlr4::Token* recoverInline(antlr4::Parser* parser) override;
+  void sync(antlr4::Parser* parser) override;
+
+ private:
+  const Token& at(size_t i) const { return tokens_.tokens[std::min(i, tokens_.tokens.size() - 1)]; }
+  Span found_span(size_t i) const;
+  std::string found_text(size_t i) const;
+  /// `found` is the token the error is about.
+  void report(Error e, size_t first_token, size_t found);
+  void skip_statement(antlr4::Parser* parser, size_t first_token);
+  void advise(Error& e, antlr4::ParserRuleContext* context, size_t i, bool wants_expression,
+              const std::vector<int>& expected) const;
+
+  const TokenList& tokens_;
+  std::string_view text_;
+  int32_t file_;
+  uint32_t base_;
+  bool fragment_;  // the text is one expression of an f-string
+  std::vector<Error>& errors_;
+};
+
+}  // namespace gk::syntax

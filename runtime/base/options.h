@@ -1,0 +1,32 @@
+// What a user sets from outside the program: environment variables, read once. Owns the only getenv of the
+// library and promises values that never change while the process runs.
+// Not for choices that belong to one session (threads of a device, dump flags): those are arguments.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace gk {
+
+struct Options {
+  /// GK_CACHE_DIR; else $XDG_CACHE_HOME/gk; else ~/.cache/gk. Empty: keep no cache on disk (GK_CACHE_DIR set
+  /// but empty, or no home folder).
+  std::string cache_dir;
+  /// GK_CUBLASLT: the cuBLASLt library to open before the usual names. Empty: the usual names alone.
+  std::string cublaslt_path;
+  /// GK_THREADS: worker threads of the host device. 0: as many as the process may use.
+  int threads = 0;
+  /// Whether coloured text is welcome: NO_COLOR is unset or empty, and TERM is neither unset nor "dumb".
+  /// Whether the stream is a terminal is for its owner to ask.
+  bool color = false;
+};
+
+/// The process's options. Thread-safe; the environment is read at the first call.
+const Options& options();
+
+/// Looks a variable up: its value, or null when it is not set.
+using EnvironmentLookup = std::function<const char*(const char* name)>;
+/// The options that `lookup` describes; for tests and for options() itself.
+Options read_options(const EnvironmentLookup& lookup);
+
+}  // namespace gk

@@ -1,0 +1,76 @@
+#include "runtime/hal/host/ops.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/library/host_blas.h"
+
+namespace gk::hal::host {
+
+Result<KernelOp> make_kernel(const KernelLaunch& launch) {
+  const auto* function = dynamic_cast<const HostFunction*>(launch.function);
+  if (function == nullptr || function->entry == nullptr) {
+    return fail(ErrorKind::Device, "E0506", "this function is not one of the host device");
+  }
+  const size_t count = launch.params.size();
+  size_t words = count;
+  for (uint32_t size : launch.param_sizes) words += (size + 7) / 8;
+  KernelOp op{function->entry, launch.dims.items, std::max<int64_t>(launch.dims.grain, 1), nullptr};
+  op.params = std::make_unique<void*[]>(std::max<size_t>(words, 1));
+  void** value = op.params.get() + count;
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(value, launch.params[i], launch.param_sizes[i]);
+    op.params[i] = value;
+    value += (launch.param_sizes[i] + 7) / 8;
+  }
+  return op;
+}
+
+Result<MatMulWork> make_matmul(const MatMulOp& op) {
+  const library::HostBlas* blas = library::HostBlas::get();
+  if (blas == nullptr || !blas->supports(*op.call)) {
+    return fail(ErrorKind::Device, "E0507", "no host library does this matrix product");
+  }
+  return MatMulWork{*op.call, op.a, op.b, op.bias, op.c};
+}
+
+static void run(const KernelOp& op, Workers& workers) {
+  if (op.items <= 0) return;
+  if (op.items <= op.grain) {
+    op.entry(op.params.get(), 0, op.items);
+    return;
+  }
+  workers.for_each((op.items - 1) / op.grain + 1, [&op](int64_t i) {
+    const int64_t begin = i * op.grain;
+    op.entry(op.params.get(), begin, begin + std::min(op.grain, op.items - begin));
+  });
+}
+
+static void run(const CopyOp& op, Workers& workers) {
+  constexpr int64_t kPiece = 1 << 22;
+  if (op.size_bytes <= 0) return;
+  const auto* from = static_cast<const std::byte*>(op.src);
+  auto* to = static_cast<std::byte*>(op.dst);
+  const bool overlap = from < to + op.size_bytes && to < from + op.size_bytes;
+  if (overlap || op.size_bytes <= kPiece) {
+    std::memmove(to, from, static_cast<size_t>(op.size_bytes));
+    return;
+  }
+  workers.for_each((op.size_bytes - 1) / kPiece + 1, [&](int64_t i) {
+    const int64_t begin = i * kPiece;
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(std::min(kPiece, op.size_bytes - begin)));
+  });
+}
+
+static void run(const MatMulWork& op, Workers& workers) {
+  const library::HostBlas::ForEach for_each = [&](int64_t count, const std::function<void(int64_t)>& body) {
+    workers.for_each(count, body);
+  };
+  library::HostBlas::get()->run({&op.call, op.a, op.b, op.bias, op.c}, for_each);
+}
+
+void execute(const Op& op, Workers& workers) {
+  std::visit([&](const auto& o) { run(o, workers); }, op);
+}
+
+}  // namespace gk::hal::host

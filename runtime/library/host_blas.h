@@ -1,0 +1,39 @@
+// Matrix products on the host by OpenBLAS, opened at run time. Promises a product checked against a naive one
+// before the library is first trusted (old releases miscompute on new processors), results that do not depend
+// on the number of threads, and no threads of its own: the library runs serially inside the device's workers.
+// Not for dtypes narrower than f32, nor for gelu: generated kernels serve those.
+#pragma once
+
+#include <functional>
+
+#include "runtime/hal/device.h"
+
+namespace gk::library {
+
+class HostBlas {
+ public:
+  /// The process's library: opened and checked at the first call. Null where there is none or it miscomputes.
+  static const HostBlas* get();
+  bool supports(const program::MatMulCall& call) const;
+  /// Runs body(i) for every i of [0, count), in any order, perhaps at the same time.
+  using ForEach = std::function<void(int64_t count, const std::function<void(int64_t)>& body)>;
+  /// C = act(A·B + bias); `op` must be supported. Returns when done.
+  void run(const hal::MatMulOp& op, const ForEach& for_each) const;
+
+ private:
+  using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
+                         float*, int);
+  using Dgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
+                         double*, int);
+  static const HostBlas* open();
+  bool check() const;
+  template <class T>
+  void tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col,
+            int64_t cols) const;
+  template <class T>
+  void run_typed(const hal::MatMulOp& op, const ForEach& for_each) const;
+  Sgemm sgemm_ = nullptr;
+  Dgemm dgemm_ = nullptr;
+};
+
+}  // namespace gk::library

@@ -1,0 +1,95 @@
+#include "runtime/program/program.h"
+
+#include <fmt/format.h>
+
+namespace gk::program {
+namespace {
+
+std::string text(const Scalar& s) {
+  if (s.dtype == DType::Bool) return s.i != 0 ? "true" : "false";
+  if (s.dtype == DType::U64) return fmt::format("{}: {}", static_cast<uint64_t>(s.i), name(s.dtype));
+  if (s.is_float()) return fmt::format("{}: {}", s.f, name(s.dtype));
+  return fmt::format("{}: {}", s.i, name(s.dtype));
+}
+
+// A slot by its name, a temporary as arena[from..to); a part of a slot with its extent.
+std::string text(const Program& p, const Ref& r) {
+  if (r.kind == Ref::Kind::Arena) {
+    return fmt::format("arena[{}..{})", r.offset_bytes, r.offset_bytes + r.size_bytes);
+  }
+  const auto i = static_cast<size_t>(r.index);
+  if (i >= p.slots.size()) return fmt::format("slot {}?", r.index);
+  const Slot& slot = p.slots[i];
+  const std::string stem = slot.name.empty() ? fmt::format("%{}", r.index) : slot.name;
+  if (r.offset_bytes == 0 && r.size_bytes == slot.size_bytes) return stem;
+  return fmt::format("{}[{}..{})", stem, r.offset_bytes, r.offset_bytes + r.size_bytes);
+}
+
+std::string list(const Program& p, const std::vector<Ref>& refs) {
+  std::string out;
+  for (const Ref& r : refs) out += (out.empty() ? "" : ", ") + text(p, r);
+  return out.empty() ? "-" : out;
+}
+
+std::string text(const Program& p, const Arg& a) {
+  switch (a.kind) {
+    case Arg::Kind::Pointer: return text(p, a.ref);
+    case Arg::Kind::Value: return text(a.value);
+    case Arg::Kind::ScalarSlot: return fmt::format("scalar {}: {}", a.slot, name(a.dtype));
+    case Arg::Kind::Faults: return "faults";
+    case Arg::Kind::StepIndex: return "step";
+  }
+  return "";
+}
+
+std::string text(TargetKind target, const LaunchDims& d) {
+  if (target == TargetKind::Host) return fmt::format("items={} grain={}", d.items, d.grain);
+  const auto three = [](const uint32_t v[3]) { return fmt::format("{}x{}x{}", v[0], v[1], v[2]); };
+  return fmt::format("grid={} block={} shared={}", three(d.grid), three(d.block), d.shared_bytes);
+}
+
+std::string text(const MatMulCall& c) {
+  std::string out = fmt::format("{} m={} n={} k={}", name(c.dtype), c.m, c.n, c.k);
+  if (c.batch != 1) out += fmt::format(" batch={}", c.batch);
+  if (c.trans_a) out += " a^T";
+  if (c.trans_b) out += " b^T";
+  if (c.has_bias) out += " bias";
+  if (c.activation == MatMulCall::Activation::Relu) out += " relu";
+  if (c.activation == MatMulCall::Activation::Gelu) out += " gelu";
+  if (c.tf32) out += " tf32";
+  return out;
+}
+
+}  // namespace
+
+std::string print(const Program& p) {
+  std::string out =
+      fmt::format("program {} target={} steps={} arena={} temporaries={} ({} bytes unplanned)\n",
+                  p.name.empty() ? "-" : p.name, p.target == TargetKind::Host ? "host" : "cuda",
+                  p.steps.size(), p.arena_bytes, p.temporaries, p.temporaries_bytes);
+  for (size_t i = 0; i < p.slots.size(); ++i) {
+    const Slot& s = p.slots[i];
+    out += fmt::format("  slot {} {}: {}{} {} bytes{}{}{}\n", i, s.name.empty() ? "-" : s.name, name(s.dtype),
+                       to_string(s.shape), s.size_bytes, s.read ? " read" : "", s.written ? " written" : "",
+                       s.fresh ? " fresh" : "");
+  }
+  for (size_t i = 0; i < p.scalars.size(); ++i)
+    out += fmt::format("  scalar {} = {}\n", i, text(p.scalars[i]));
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const Step& s = p.steps[i];
+    out += fmt::format("  step {} ", i);
+    if (s.kind == Step::Kind::Launch) {
+      std::string args;
+      for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
+      out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
+    } else if (s.kind == Step::Kind::Copy) {
+      out += "copy";
+    } else {
+      out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
+    }
+    out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
+  }
+  return out;
+}
+
+}  // namespace gk::program

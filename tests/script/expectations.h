@@ -1,0 +1,56 @@
+// What a .gk test script expects, read from its comments. Owns the comment syntax; promises that a misspelt
+// or misplaced expectation is an error rather than nothing. Runs no script.
+//
+//   print(x)            # expect: [1. 2.]            the next line of standard output
+//                       # expect+: [3. 4.]           … and the one after it
+//   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in
+//   it # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host #
+//   status: 1                                      0 … 3; without it 0, or not 0 where errors are expected #
+//   option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync,
+//   nan_check # skip: interp why                               not on this device
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+namespace gk::test {
+
+struct ExpectedError {
+  int line = 0;
+  std::string code, text;
+};
+
+struct Counter {
+  std::string name, relation;  // "=", "<=", ">="
+  long long value = 0;
+};
+
+struct Expectations {
+  std::vector<std::string> output;
+  std::vector<ExpectedError> errors;
+  std::vector<Counter> structure;
+  std::optional<int> status;
+  std::vector<std::pair<std::string, std::string>> options;
+  std::map<std::string, std::string> skips;  // device, reason
+  bool has_tests = false;                    // the script has `test` blocks
+};
+
+/// Errors: "line 7: …".
+tl::expected<Expectations, std::string> read_expectations(std::string_view script);
+
+/// One rendered diagnostic in gkrun's JSON form.
+struct Diagnostic {
+  int line = 0;
+  std::string severity, code, message;
+};
+/// JSON lines to diagnostics; what is no JSON object becomes one with code "" and the line as message.
+std::vector<Diagnostic> read_diagnostics(std::string_view json_lines);
+
+/// Standard output as lines without trailing blanks; a final newline makes no line.
+std::vector<std::string> split_lines(std::string_view text);
+
+}  // namespace gk::test

@@ -1,0 +1,240 @@
+// gkrun as a process: exit statuses, what goes to which stream, signals, files. $GKRUN names the binary.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Outcome {
+  int status = -1;  // exit status; 128 + n when signal n ended it
+  std::string out, err;
+};
+
+std::string slurp(const fs::path& p) {
+  std::ifstream in(p, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+class Gkrun : public testing::Test {
+ protected:
+  void SetUp() override {
+    const char* binary = std::getenv("GKRUN");
+    if (!binary || !*binary) GTEST_SKIP() << "GKRUN does not name the binary";
+    binary_ = binary;
+    std::string name = (fs::temp_directory_path() / "gkrun.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  std::string at(const char* name) const { return (folder_ / name).string(); }
+  std::string write(const char* name, std::string_view text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return at(name);
+  }
+
+  pid_t start(const std::vector<std::string>& args, const std::string& input, const std::string& out) const {
+    std::string in = write("stdin", input);
+    std::string err = at("stderr");
+    pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    if (::chdir(folder_.c_str()) != 0) _exit(99);
+    ::dup2(::open(in.c_str(), O_RDONLY), 0);
+    ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    std::vector<char*> argv = {const_cast<char*>(binary_.c_str())};
+    for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
+    argv.push_back(nullptr);
+    ::execv(binary_.c_str(), argv.data());
+    _exit(98);
+  }
+  static int wait_for(pid_t pid) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+  Outcome run(std::vector<std::string> args, const std::string& input = "") const {
+    args.insert(args.begin(), {"--device", "host", "--no-cache"});
+    return run_plain(args, input);
+  }
+  Outcome run_plain(const std::vector<std::string>& args, const std::string& input = "") const {
+    Outcome r;
+    r.status = wait_for(start(args, input, at("stdout")));
+    r.out = slurp(at("stdout"));
+    r.err = slurp(at("stderr"));
+    return r;
+  }
+
+  std::string binary_;
+  fs::path folder_;
+};
+
+}  // namespace
+
+TEST_F(Gkrun, runs_text_a_file_and_standard_input) {
+  Outcome r = run({"-e", "print(1 + 1)"});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "2\n");
+  EXPECT_EQ(r.err, "");
+  EXPECT_EQ(run({write("a.gk", "print(1 + 2)\n")}).out, "3\n");
+  EXPECT_EQ(run({"-"}, "print(1 + 3)\n").out, "4\n");
+}
+
+TEST_F(Gkrun, gives_the_program_its_arguments) {
+  Outcome r = run({write("a.gk", "print(len(args))\nprint(args[0])\n"), "--device", "x"});
+  EXPECT_EQ(r.out, "2\n--device\n") << r.err;
+}
+
+TEST_F(Gkrun, overrides_constants) {
+  Outcome r = run({"-D", "N=7", "-e", "const N = 3\nprint(N)"});
+  EXPECT_EQ(r.out, "7\n") << r.err;
+}
+
+TEST_F(Gkrun, exit_statuses) {
+  EXPECT_EQ(run({"-e", "assert 1 == 1"}).status, 0);
+  EXPECT_EQ(run({"-e", "assert 1 == 2"}).status, 1);
+  EXPECT_EQ(run({"-e", "let x ="}).status, 2);
+  EXPECT_EQ(run({"-e", "print(nothing)"}).status, 2);
+  EXPECT_EQ(run({"--memory-limit", "1MiB", "-e", "let x = zeros(f32[1000000])\nprint(x[0])"}).status, 3);
+  EXPECT_EQ(run_plain({"--device", "cuda:63", "-e", "print(1)"}).status, 4);
+  EXPECT_EQ(run({"--check", "-e", "assert 1 == 2"}).status, 0) << "checking runs nothing";
+  EXPECT_EQ(run({"--check", "-e", "print(nothing)"}).status, 2);
+}
+
+TEST_F(Gkrun, usage_errors) {
+  Outcome r = run_plain({});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(r.err.find("usage: gkrun"), std::string::npos);
+  EXPECT_EQ(r.out, "");
+  r = run_plain({"--bogus", "a.gk"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(r.err.find("error[E1101]: unknown option '--bogus'"), std::string::npos) << r.err;
+  r = run_plain({"--error-format", "json", "none.gk"});
+  EXPECT_EQ(r.status, 2);
+  auto j = nlohmann::json::parse(r.err, nullptr, false);
+  ASSERT_TRUE(j.is_object()) << r.err;
+  EXPECT_EQ(j["code"], "E1001");
+}
+
+TEST_F(Gkrun, unreadable_files) {
+  Outcome r = run({"none.gk"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(r.err.find("error[E1001]: cannot read 'none.gk'"), std::string::npos) << r.err;
+  EXPECT_EQ(run({folder_.string()}).status, 2);
+}
+
+TEST_F(Gkrun, answers_questions_without_a_program) {
+  EXPECT_EQ(run_plain({"--version"}).out.substr(0, 3), "gk ");
+  EXPECT_NE(run_plain({"--help"}).out.find("--memory-limit"), std::string::npos);
+  EXPECT_NE(run_plain({"--list-devices"}).out.find("host"), std::string::npos);
+  Outcome r = run_plain({"--explain", "e0301"});
+  EXPECT_EQ(r.status, 0);
+  EXPECT_FALSE(r.out.empty());
+  r = run_plain({"--explain", "E9999"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(run_plain({"--builtins"}).out.find("linspace"), std::string::npos);
+  auto j = nlohmann::json::parse(run_plain({"--builtins=json"}).out, nullptr, false);
+  EXPECT_TRUE(j.is_array()) << "one JSON array";
+}
+
+TEST_F(Gkrun, tests_and_benches) {
+  std::string file = write("t.gk", "test \"good\" { assert 1 == 1 }\ntest \"bad\" { assert 1 == 2 }\n");
+  Outcome r = run({"--test=good", "--json", file});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.out.find(R"({"passed":1,"failed":0})"), std::string::npos) << r.out;
+  EXPECT_EQ(run({"--test", file}).status, 1);
+  EXPECT_EQ(run({file}).status, 0) << "running skips tests";
+}
+
+TEST_F(Gkrun, emits_to_a_file_or_to_standard_output) {
+  std::string file = write("a.gk", "let x = ones(f32[4])\nprint(sum(x))\n");
+  Outcome r = run({"--emit", "ast", file});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_FALSE(r.out.empty());
+  EXPECT_EQ(r.out.find("4.0\n"), std::string::npos) << "the program prints elsewhere";
+  r = run({"--emit", "plan", "-o", "plan.txt", file});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "4.0\n");
+  EXPECT_FALSE(slurp(at("plan.txt")).empty());
+  r = run({"--emit", "plan", "-o", "none/plan.txt", file});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.err.find("E1004"), std::string::npos);
+  EXPECT_EQ(run({"--emit", "plan", "-o", "/dev/full", file}).status, 1);
+}
+
+TEST_F(Gkrun, statistics_go_to_standard_error) {
+  Outcome r = run({"--stats=json", "-e", "print(sum(ones(f32[4])))"});
+  EXPECT_EQ(r.out, "4.0\n");
+  EXPECT_TRUE(nlohmann::json::parse(r.err, nullptr, false).is_object()) << r.err;
+  EXPECT_NE(run({"--stats", "-e", "print(1)"}).err.find("peak_bytes"), std::string::npos);
+}
+
+TEST_F(Gkrun, a_full_disk_is_an_error) {
+  std::string text = "print(1)";
+  int status = wait_for(start({"--device", "host", "-e", text}, "", "/dev/full"));
+  EXPECT_EQ(status, 1);
+  EXPECT_NE(slurp(at("stderr")).find("standard output"), std::string::npos);
+}
+
+TEST_F(Gkrun, a_closed_pipe_ends_it_quietly) {
+  int fds[2];
+  ASSERT_EQ(::pipe(fds), 0);
+  ::close(fds[0]);
+  pid_t pid = ::fork();
+  if (pid == 0) {
+    ::signal(SIGPIPE, SIG_IGN);  // as Python leaves it to its children
+    ::dup2(fds[1], 1);
+    ::dup2(::open(at("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    ::execl(binary_.c_str(), binary_.c_str(), "--device", "host", "-e", "for i in 0..100000 { print(i) }",
+            nullptr);
+    _exit(98);
+  }
+  ::close(fds[1]);
+  EXPECT_EQ(wait_for(pid), 128 + SIGPIPE);
+  EXPECT_EQ(slurp(at("stderr")), "");
+}
+
+TEST_F(Gkrun, ctrl_c_stops_a_running_program) {
+  std::string file = write("loop.gk", "print(1)\nvar x = zeros(f32[8])\nwhile true { x .+= 1 }\n");
+  pid_t pid = start({"--device", "host", "--no-cache", file}, "", at("stdout"));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  ::kill(pid, SIGINT);
+  // A program that does not answer must not hang the tests: the second one ends the process by force.
+  int status = 0;
+  for (int i = 0; i < 50; ++i) {
+    if (::waitpid(pid, &status, WNOHANG) == pid) {
+      ASSERT_TRUE(WIFEXITED(status));
+      EXPECT_EQ(WEXITSTATUS(status), 130);
+      EXPECT_EQ(slurp(at("stdout")), "1\n") << "what was printed before is kept";
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  ::kill(pid, SIGINT);
+  ADD_FAILURE() << "not stopped within five seconds; status after the second Ctrl-C: " << wait_for(pid);
+}
+
+TEST_F(Gkrun, digits_answers_as_scikit_learn_does) {
+  const fs::path folder = fs::path(GK_SOURCE_DIR) / "examples" / "digits";
+  if (!fs::exists(folder / "digits.npz")) GTEST_SKIP() << "examples/digits/train.py has not been run";
+  Outcome r = run({(folder / "digits.gk").string(), (folder / "digits.npz").string()});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.out.find("all 1797 answers are scikit-learn's"), std::string::npos) << r.out;
+}

@@ -1,0 +1,235 @@
+// Runs every tests/scripts/**/*.gk on every device, and the examples on host: one named test a script and
+// device, script.NAME.DEVICE. The scripts say what they expect; see expectations.h.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "include/gk/gk.h"
+#include "tests/script/expectations.h"
+
+namespace gk::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name, const char* fallback) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : fallback;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// A script may write files: it gets an empty folder of its own as working directory.
+class Workplace {
+ public:
+  Workplace() : before_(fs::current_path()) {
+    std::string name = (fs::temp_directory_path() / "gk_script.XXXXXX").string();
+    made_ = ::mkdtemp(name.data()) != nullptr;
+    if (made_) fs::current_path(folder_ = name);
+  }
+  ~Workplace() {
+    std::error_code ignored;
+    fs::current_path(before_, ignored);
+    if (made_) fs::remove_all(folder_, ignored);
+  }
+  bool made() const { return made_; }
+
+ private:
+  fs::path before_, folder_;
+  bool made_ = false;
+};
+
+struct Captured {
+  std::string out, err;
+};
+
+std::string apply_options(const Expectations& e, SessionOptions& s) {
+  for (const auto& [name, value] : e.options) {
+    if (name == "memory_limit") {
+      size_t digits = 0;
+      const long long mib = std::stoll(value, &digits);
+      if (value.substr(digits) != "MiB") return "not a number of MiB: " + value;
+      s.memory_limit_bytes = mib << 20;
+    } else if (name == "seed") {
+      s.seeded = true;
+      s.seed = std::stoull(value);
+    } else if (name == "define") {
+      size_t eq = value.find('=');
+      if (eq == std::string::npos) return "not name=value: " + value;
+      s.defines.emplace_back(value.substr(0, eq), value.substr(eq + 1));
+    } else if (name == "args") {
+      std::istringstream words(value);
+      for (std::string word; words >> word;) s.args.push_back(word);
+    } else if (name == "unchecked") {
+      s.unchecked = true;
+    } else if (name == "sync") {
+      s.sync = true;
+    } else if (name == "nan_check") {
+      s.nan_check = true;
+    } else {
+      return "no such option: " + name;
+    }
+  }
+  return "";
+}
+
+void check_errors(const Expectations& e, const Captured& captured, Status status) {
+  std::vector<Diagnostic> found;
+  for (Diagnostic& d : read_diagnostics(captured.err))
+    if (d.severity != "warning") found.push_back(std::move(d));
+  std::vector<bool> used(found.size(), false);
+  for (const ExpectedError& want : e.errors) {
+    bool met = false;
+    for (size_t i = 0; i < found.size() && !met; ++i) {
+      if (used[i] || found[i].line != want.line || found[i].code != want.code) continue;
+      if (found[i].message.find(want.text) == std::string::npos) continue;
+      met = used[i] = true;
+    }
+    EXPECT_TRUE(met) << "line " << want.line << " should give " << want.code << " '" << want.text
+                     << "'; diagnostics were:\n"
+                     << captured.err;
+  }
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_TRUE(used[i]) << "unexpected diagnostic at line " << found[i].line << ": " << found[i].code << " "
+                         << found[i].message;
+  if (e.status)
+    EXPECT_EQ(static_cast<int>(status), *e.status);
+  else if (e.errors.empty())
+    EXPECT_EQ(static_cast<int>(status), 0) << captured.err;
+  else
+    EXPECT_NE(static_cast<int>(status), 0);
+}
+
+void check_structure(const Expectations& e, const std::string& stats_json) {
+  auto stats = nlohmann::json::parse(stats_json, nullptr, false);
+  ASSERT_TRUE(stats.is_object()) << stats_json;
+  for (const Counter& c : e.structure) {
+    ASSERT_TRUE(stats.contains(c.name) && stats[c.name].is_number()) << c.name << " is not in " << stats_json;
+    long long value = stats[c.name].get<long long>();
+    bool met = c.relation == "="    ? value == c.value
+               : c.relation == "<=" ? value <= c.value
+                                    : value >= c.value;
+    EXPECT_TRUE(met) << c.name << " is " << value << ", should be " << c.relation << c.value;
+  }
+}
+
+class ScriptTest : public testing::Test {
+ public:
+  ScriptTest(fs::path path, std::string device, bool is_example)
+      : path_(std::move(path)), device_(std::move(device)), is_example_(is_example) {}
+
+  void TestBody() override {
+    const std::string text = read_file(path_);
+    auto read = read_expectations(text);
+    ASSERT_TRUE(read) << path_ << ": " << read.error();
+    const Expectations& e = *read;
+    for (const auto& [device, reason] : e.skips)
+      if (device == device_) GTEST_SKIP() << reason;
+    Workplace workplace;
+    ASSERT_TRUE(workplace.made());
+
+    Captured captured;
+    SessionOptions options;
+    options.device = device_;
+    options.format = DiagnosticFormat::Json;
+    options.use_cache = false;
+    options.out = [&](std::string_view t) { captured.out += t; };
+    options.err = [&](std::string_view t) { captured.err += t; };
+    std::string wrong = apply_options(e, options);
+    ASSERT_EQ(wrong, "") << path_;
+
+    {
+      auto session = Session::open(options);
+      ASSERT_EQ(session->open_status(), Status::Ok) << captured.err;
+      Status status = session->run(path_.string(), text);
+      check_errors(e, captured, status);
+      if (!is_example_) {
+        EXPECT_EQ(split_lines(captured.out), e.output);
+      }
+      if (device_ == "host" && !e.structure.empty()) check_structure(e, session->stats_json());
+    }
+    if (!e.has_tests) return;
+    captured = {};
+    auto session = Session::open(options);
+    TestReport report;
+    Status status = session->test(path_.string(), text, "", report);
+    EXPECT_EQ(static_cast<int>(status), 0) << captured.err << captured.out;
+    EXPECT_EQ(report.failed, 0) << captured.err << captured.out;
+    EXPECT_GT(report.passed, 0);
+  }
+
+ private:
+  fs::path path_;
+  std::string device_;
+  bool is_example_;
+};
+
+void add(const std::string& kind, const fs::path& root, const fs::path& path, const std::string& device,
+         bool example) {
+  // Suites with Gpu in their names carry ctest's label gpu.
+  const std::string suite = kind + (device.substr(0, 4) == "cuda" ? "Gpu" : "");
+  std::string name = fs::relative(path, root).replace_extension().string() + "." + device;
+  testing::RegisterTest(suite.c_str(), name.c_str(), nullptr, nullptr, path.c_str(), 1,
+                        [=]() -> ScriptTest* { return new ScriptTest(path, device, example); });
+}
+
+std::vector<fs::path> scripts_below(const fs::path& root, bool recursive) {
+  std::vector<fs::path> found;
+  std::error_code ec;
+  for (fs::recursive_directory_iterator it(root, ec), end; it != end; it.increment(ec)) {
+    if (!recursive && it->is_directory()) it.disable_recursion_pending();
+    // What other scripts import is no script by itself.
+    if (it->is_directory() && it->path().filename() == "imported") it.disable_recursion_pending();
+    if (it->path().extension() == ".gk") found.push_back(it->path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+bool gpu_answers() {
+  SessionOptions options;
+  options.device = "cuda";
+  options.err = [](std::string_view) {};
+  return Session::open(options)->open_status() == Status::Ok;
+}
+
+std::vector<std::string> devices() {
+  std::string wanted = environment("GK_TEST_DEVICES", "");
+  if (wanted.empty()) {
+    std::vector<std::string> all = {"interp", "host", "trace"};
+    if (gpu_answers()) all.push_back("cuda");
+    return all;
+  }
+  std::vector<std::string> result;
+  std::istringstream words(wanted);
+  for (std::string word; std::getline(words, word, ',');) result.push_back(word);
+  return result;
+}
+
+}  // namespace
+}  // namespace gk::test
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  using namespace gk::test;
+  const fs::path scripts = environment("GK_SCRIPTS_DIR", GK_SOURCE_DIR "/tests/scripts");
+  const fs::path examples = environment("GK_EXAMPLES_DIR", GK_SOURCE_DIR "/examples");
+  for (const std::string& device : devices()) {
+    for (const fs::path& path : scripts_below(scripts, true)) add("script", scripts, path, device, false);
+    // The reference interpreter would take minutes for these.
+    if (device == "interp") continue;
+    for (const fs::path& path : scripts_below(examples, false)) add("example", examples, path, device, true);
+  }
+  return RUN_ALL_TESTS();
+}
