@@ -58,8 +58,8 @@ class KeyWriter {
     num(a.index);
     if (n.op == ir::Op::Const) scalar(a.value);
     if (a.kernel) num(reinterpret_cast<int64_t>(a.kernel.get()));
-    bool faults = n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::Pow ||
-                  n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
+    bool faults = n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv ||
+                  n.op == ir::Op::Mod;
     if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
     if (n.body) block(m, *n.body);
   }

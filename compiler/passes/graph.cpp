@@ -51,11 +51,6 @@ bool may_fault(const Lookup& l, const Node& n) {
       const auto divisor = constant_of(l, n.operands[1]);
       return !divisor || divisor->i == 0;
     }
-    case Op::Pow: {
-      if (!is_integer(l.module().type(n.results[0]).dtype)) return false;
-      const auto exponent = constant_of(l, n.operands[1]);
-      return !exponent || exponent->i < 0;
-    }
     case Op::Loop:
       return std::any_of(n.body->nodes.begin(), n.body->nodes.end(),
                          [&](const Node& i) { return may_fault(l, i); });

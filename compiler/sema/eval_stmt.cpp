@@ -247,7 +247,12 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   if (v.kind == VKind::None)
     return fail(ErrorKind::Type, "E0202", "this gives no value to assign", s.rhs->span);
   if (s.assign_op != AssignOp::Set) {
-    GK_TRY(auto old, eval(*s.lhs, scope));
+    // `x[m] .+= e` computes on the whole of x and keeps what the mask selects.
+    GK_TRY(auto masked, masked_base(*s.lhs, scope));
+    Value old = masked.value_or(Value::none());
+    if (!masked) {
+      GK_TRY(old, eval(*s.lhs, scope));
+    }
     GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
   }
   if (!s.elementwise) {

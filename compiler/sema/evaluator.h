@@ -143,6 +143,8 @@ class Evaluator {
   Result<void> own(ArrayPtr& a, Span span);       // makes the name an owner of its own storage
 
   // indexing (index.cpp)
+  /// The array that `x[mask]` indexes; nullopt for any other expression.
+  Result<std::optional<Value>> masked_base(const syntax::Expr& e, const ScopePtr& scope);
   struct IndexPlan {
     Shape starts, steps;
     ir::Dims extents;          // of the slice, one per axis of the array

