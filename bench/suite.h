@@ -1,5 +1,6 @@
-// The measurements of gk_bench. Owns the runtime, the compiled works and the rows of results. Promises a row
-// for every measurement that the device allows; where there is no raw driver, rows of gk alone.
+// The measurements of gk_bench. Owns the runtime, the compiled works and the rows of results.
+// Promises a row for every measurement that the device allows; where there is no raw driver, rows of gk
+// alone. Not for printing: main.cpp does that.
 #pragma once
 
 #include <memory>

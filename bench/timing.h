@@ -1,5 +1,6 @@
-// Clocks and quantiles. Owns nothing. Promises that two things which are compared are measured in turns, so
-// that a machine that changes its pace changes it for both.
+// Clocks and quantiles. Owns nothing.
+// Promises that things which are compared are measured in turns, so that a machine that changes its pace
+// changes it for all of them. Not for the language's `bench` blocks: those are in compiler/engine.
 #pragma once
 
 #include <functional>

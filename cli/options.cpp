@@ -18,7 +18,7 @@ struct Raw {
   std::string test, bench, seed, device, emit, output, stats, profile, cache_dir, memory_limit, error_format;
   std::string explain, color, builtins, no_color;
   bool interactive = false, check = false, json = false, list_devices = false, time_passes = false;
-  bool tune = false, no_cache = false, unchecked = false, sync = false, nan_check = false;
+  bool tune = false, no_cache = false, unchecked = false, sync = false, nan_check = false, eager = false;
   bool version = false, help = false;
 };
 
@@ -50,6 +50,7 @@ void declare(CLI::App& app, Raw& raw) {
   app.add_flag("--unchecked", raw.unchecked);
   app.add_flag("--sync", raw.sync);
   app.add_flag("--nan-check", raw.nan_check);
+  app.add_flag("--eager", raw.eager);
   text("--error-format", raw.error_format);
   text("--explain", raw.explain);
   text("--color", raw.color);
@@ -60,7 +61,7 @@ void declare(CLI::App& app, Raw& raw) {
   text("--no-color", raw.no_color)->envname("NO_COLOR")->group("");
 }
 
-constexpr std::array<std::string_view, 27> kLongOptions = {"--check",
+constexpr std::array<std::string_view, 28> kLongOptions = {"--check",
                                                            "--test",
                                                            "--bench",
                                                            "--json",
@@ -78,6 +79,7 @@ constexpr std::array<std::string_view, 27> kLongOptions = {"--check",
                                                            "--memory-limit",
                                                            "--unchecked",
                                                            "--nan-check",
+                                                           "--eager",
                                                            "--error-format",
                                                            "--explain",
                                                            "--color",
@@ -136,6 +138,7 @@ std::optional<UsageError> fill_session(const CLI::App& app, const Raw& raw, Sess
   session.unchecked = raw.unchecked;
   session.sync = raw.sync;
   session.nan_check = raw.nan_check;
+  session.eager = raw.eager;
   for (const std::string& define : raw.defines) {
     size_t eq = define.find('=');
     if (eq == std::string::npos || !is_identifier(std::string_view(define).substr(0, eq)))
@@ -327,6 +330,7 @@ Runs a gk program. `-` reads it from standard input. What follows the file is th
   --unchecked                no bounds checks in kernels' own indexing
   --sync                     wait after every statement, so that a fault shows at its line
   --nan-check                stop at the first statement that stores a NaN
+  --eager                    run graphs step by step instead of replaying them, to compare or to find a fault
 
   --error-format F           human, short or json
   --color C                  auto, always or never (NO_COLOR is heeded by auto)

@@ -38,9 +38,11 @@ int64_t bytes_of(const Storage& s) {
 // A graph or executable keeps the storages' memory through leases; the storages themselves tell names.
 struct GraphState {
   std::shared_ptr<exec::Graph> graph;
+  std::vector<exec::GraphNode> nodes;  // without graphs: what a launch runs, step by step
 };
 struct ExecState {
   std::shared_ptr<exec::Executable> exec;
+  std::vector<exec::GraphNode> nodes;
 };
 struct CapturedState {
   std::shared_ptr<exec::Loaded> loaded;
@@ -161,6 +163,10 @@ class DeviceEffects final : public EffectsBase {
       nodes.push_back(std::move(n));
     }
     auto state = std::make_shared<GraphState>();
+    if (eager) {
+      state->nodes = std::move(nodes);
+      return std::static_pointer_cast<void>(state);
+    }
     GK_TRY(state->graph, exec::Graph::create(*runtime_, std::move(nodes), name));
     if (recording.on) {
       recording.graphs.push_back(state->graph->print());
@@ -172,13 +178,26 @@ class DeviceEffects final : public EffectsBase {
   Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) override {
     ++counters.executables;
     auto state = std::make_shared<ExecState>();
+    if (eager) {
+      state->nodes = static_cast<GraphState*>(graph.get())->nodes;
+      return std::static_pointer_cast<void>(state);
+    }
     GK_TRY(state->exec, static_cast<GraphState*>(graph.get())->graph->instantiate());
     note(*state->exec);
     return std::static_pointer_cast<void>(state);
   }
 
   Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) override {
-    auto& e = *static_cast<ExecState*>(exec.get())->exec;
+    auto& state = *static_cast<ExecState*>(exec.get());
+    if (eager) {
+      for (; times > 0; --times) {
+        if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+        ++counters.launches;
+        for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, *n.program, n.bindings));
+      }
+      return {};
+    }
+    auto& e = *state.exec;
     // In slices, so that an interruption of many launches is heard.
     while (times > 0) {
       if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
@@ -193,6 +212,12 @@ class DeviceEffects final : public EffectsBase {
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
     GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
     GK_TRY(auto bindings, bind(unit));
+    if (eager) {
+      auto& n = static_cast<ExecState*>(exec.get())->nodes[static_cast<size_t>(node)];
+      n.program = std::move(loaded);
+      n.bindings = std::move(bindings);
+      return {};
+    }
     return static_cast<ExecState*>(exec.get())->exec->update(node, std::move(loaded), std::move(bindings));
   }
 
@@ -203,6 +228,16 @@ class DeviceEffects final : public EffectsBase {
       GK_TRY(auto a, block_of(*from));
       GK_TRY(auto b, block_of(*to));
       blocks.push_back({{a, 0}, {b, 0}});
+    }
+    if (eager) {
+      for (auto& n : static_cast<ExecState*>(exec.get())->nodes)
+        for (auto& s : n.bindings.slots)
+          for (auto& [from, to] : blocks)
+            if (s.block == from.block) {
+              s = to;
+              break;
+            }
+      return {};
     }
     return static_cast<ExecState*>(exec.get())->exec->rebind(blocks);
   }
@@ -220,6 +255,11 @@ class DeviceEffects final : public EffectsBase {
     bindings.scalars = module.params;
     std::copy(scalars.begin(), scalars.end(), bindings.scalars.begin());
     auto scalars_now = bindings.scalars;
+    if (eager) {
+      ++counters.launches;
+      GK_TRY(auto loaded, cache_.get(module, recording.on ? &recording : nullptr));
+      return exec::run(*runtime_, *loaded, bindings);
+    }
     if (!handle) {
       auto state = std::make_shared<CapturedState>();
       GK_TRY(state->loaded, cache_.get(module, recording.on ? &recording : nullptr));

@@ -55,6 +55,7 @@ class EffectsBase : public sema::Effects {
   std::function<void(std::string_view)> out;
   std::atomic<bool>* interrupt_flag = nullptr;
   bool sync = false;
+  bool eager = false;  // a launch runs the graph's steps one by one
   bool nan_check = false;
   Recording recording;
   Counters counters;

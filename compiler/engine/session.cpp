@@ -134,6 +134,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   impl->effects->out = [p = impl.get()](std::string_view t) { p->out(t); };
   impl->effects->interrupt_flag = &impl->interrupt_flag;
   impl->effects->sync = o.sync;
+  impl->effects->eager = o.eager;
   impl->effects->nan_check = o.nan_check;
   impl->runner = std::make_unique<sema::Evaluator>(impl->sources, impl->effects.get(), eval);
   return std::unique_ptr<Session>(new Session(std::move(impl)));
@@ -183,7 +184,6 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
     s = impl_->report(r.error(), false);
     if (s == Status::Interrupted) break;
   }
-  impl_->out(fmt::format("{} passed, {} failed\n", report.passed, report.failed));
   return s;
 }
 

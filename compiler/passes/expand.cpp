@@ -12,17 +12,17 @@ constexpr size_t kConcatWidth = 8;
 
 class Unroller {
  public:
-  explicit Unroller(Module& m) : m_(m), look_(m) {}
+  Unroller(Module& m, int64_t max_ops) : m_(m), look_(m), max_ops_(max_ops) {}
 
   Result<void> run() {
     bool any = false;
-    for (const Node& n : m_.top.nodes) any = any || (n.op == Op::Loop && !is_elementwise_loop(look_, n));
+    for (const Node& n : m_.top.nodes) any = any || (to_unroll(n));
     if (!any) return {};
     std::vector<Node> nodes = std::move(m_.top.nodes);
     m_.top.nodes.clear();
     // The lookup points into `nodes`, whose elements did not move.
     for (Node& n : nodes) {
-      if (n.op == Op::Loop && !is_elementwise_loop(look_, n))
+      if (to_unroll(n))
         GK_CHECK(unroll(n));
       else
         m_.top.nodes.push_back(clone(n));
@@ -32,6 +32,14 @@ class Unroller {
   }
 
  private:
+  // Straight code vectorises on the host and schedules better on a GPU; a long loop stays one inside its kernel.
+  bool to_unroll(const Node& n) const {
+    if (n.op != Op::Loop) return false;
+    if (!is_elementwise_loop(look_, n)) return true;
+    const auto body = static_cast<int64_t>(n.body->nodes.size());
+    return n.attrs.index <= max_ops_ / std::max<int64_t>(body, 1);
+  }
+
   ValueId now(ValueId v) const {
     const auto it = to_.find(v);
     return it == to_.end() ? v : it->second;
@@ -63,7 +71,7 @@ class Unroller {
       GK_TRY(to_[loop.body->params[0]], ir::append(m_, m_.top, Op::Const, {}, i, loop.span));
       for (size_t k = 0; k < carried.size(); ++k) to_[loop.body->params[k + 1]] = carried[k];
       for (const Node& n : loop.body->nodes) {
-        if (n.op == Op::Loop && !is_elementwise_loop(look_, n))
+        if (to_unroll(n))
           GK_CHECK(unroll(n));
         else
           m_.top.nodes.push_back(clone(n));
@@ -76,6 +84,7 @@ class Unroller {
 
   Module& m_;
   Lookup look_;
+  int64_t max_ops_;
   std::unordered_map<ValueId, ValueId> to_;
 };
 
@@ -109,7 +118,7 @@ Result<void> rebuild(Module& m, F rewrite) {
 
 }  // namespace
 
-Result<void> unroll_loops(ir::Module& m) { return Unroller(m).run(); }
+Result<void> unroll_loops(ir::Module& m, int64_t max_ops) { return Unroller(m, max_ops).run(); }
 
 Result<void> expand_products(ir::Module& m) {
   if (!m.fuse) return {};

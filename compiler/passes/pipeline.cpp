@@ -19,7 +19,7 @@ Result<Schedule> run_pipeline(ir::Module module, const Options& options) {
   GK_CHECK(done("trace"));
   GK_CHECK(simplify(module));
   GK_CHECK(done("simplify"));
-  GK_CHECK(unroll_loops(module));
+  GK_CHECK(unroll_loops(module, options.max_kernel_ops / 2));
   GK_CHECK(expand_products(module));
   GK_CHECK(expand_concats(module));
   GK_CHECK(simplify(module));

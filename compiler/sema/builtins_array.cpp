@@ -459,9 +459,7 @@ Result<Value> rng(Evaluator& ev, Call& call) {
     if (!a.value(0).is_scalar() || !is_integer(a.value(0).scalar.dtype))
       return fail(ErrorKind::Type, "E0212", fmt::format("a seed is a host integer, not {}", describe(a.value(0))),
                   a.span(0));
-    if (!ev.options().seeded) {
-      GK_TRY(seed, ev.cast(a.value(0), DType::U64, a.span(0)));
-    }
+    GK_TRY(seed, ev.cast(a.value(0), DType::U64, a.span(0)));
   }
   GK_TRY(auto i, iota(ev, {ir::Dim::known(2)}, 0, call.span));
   GK_TRY(auto first, ev.elementwise(ir::Op::Eq, {Value::of_array(i), weak_int(0)}, call.span));

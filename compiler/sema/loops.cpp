@@ -153,7 +153,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
 
 Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi) {
   int64_t trips = hi - lo;
-  if (rolling_ > 0 || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
+  if (!fuse_ || rolling_ > 0 || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
   if (!capturing() && trips > kMaxEagerRolledTrips) return false;
   std::set<std::string> rebound;
   rebound_names(*s.body, rebound);

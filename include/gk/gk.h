@@ -45,8 +45,9 @@ struct SessionOptions {
   uint64_t seed = 0;         // default of rng() when seeded
   bool unchecked = false;    // no bounds checks in kernels' own indexing
   bool sync = false;         // wait after every statement, so that faults show at their line
+  bool eager = false;        // launching a graph runs its steps one by one: to compare, or to find a fault
   bool nan_check = false;    // an error at the first statement that stores a NaN
-  int emit_sm = 0;           // --emit=ptx without a GPU: which architecture; 0: the device's, else 75
+  int emit_sm = 0;           // architecture of emitted PTX, 90 for sm_90; 0: 75
   DiagnosticFormat format = DiagnosticFormat::Human;
   bool color = false;
   std::function<void(std::string_view)> out;   // what the program prints; null: standard output

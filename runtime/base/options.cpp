@@ -43,4 +43,6 @@ const Options& options() {
   return instance;
 }
 
+void set_default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
+
 }  // namespace gk

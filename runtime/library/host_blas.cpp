@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "runtime/base/options.h"
+
 namespace gk::library {
 namespace {
 
@@ -24,7 +26,18 @@ T relu(T x) {
 
 }  // namespace
 
+// OpenBLAS picks its kernels by the processor's model and falls back to those of 2004 for a model newer than itself.
+// What the processor can do is the better guide; a choice that the user made stays.
+static void choose_kernels() {
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
+    set_default_environment("OPENBLAS_CORETYPE", "SkylakeX");
+  else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    set_default_environment("OPENBLAS_CORETYPE", "Haswell");
+}
+
 const HostBlas* HostBlas::open() {
+  choose_kernels();
   void* lib = nullptr;
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"}) {
     lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);

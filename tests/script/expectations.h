@@ -1,13 +1,15 @@
 // What a .gk test script expects, read from its comments. Owns the comment syntax; promises that a misspelt
 // or misplaced expectation is an error rather than nothing. Runs no script.
 //
+// clang-format off
 //   print(x)            # expect: [1. 2.]            the next line of standard output
-//                       # expect+: [3. 4.]           … and the one after it
-//   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in
-//   it # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host #
-//   status: 1                                      0 … 3; without it 0, or not 0 where errors are expected #
-//   option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync,
-//   nan_check # skip: interp why                               not on this device
+//                       # expect+: [3. 4.]           and the one after it
+//   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in it
+//   # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host
+//   # status: 1                                      0 to 3; without it 0, or not 0 where errors are expected
+//   # option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync, nan_check
+//   # skip: interp why                               not on this device
+// clang-format on
 #pragma once
 
 #include <map>

@@ -12,6 +12,7 @@
 
 #include "include/gk/gk.h"
 #include "tests/script/expectations.h"
+#include "tests/script/ptx.h"
 
 namespace gk::test {
 namespace {
@@ -135,13 +136,16 @@ class ScriptTest : public testing::Test {
     ASSERT_TRUE(read) << path_ << ": " << read.error();
     const Expectations& e = *read;
     for (const auto& [device, reason] : e.skips)
-      if (device == device_) GTEST_SKIP() << reason;
+      if (device == device_ || device + "-eager" == device_) GTEST_SKIP() << reason;
     Workplace workplace;
     ASSERT_TRUE(workplace.made());
 
     Captured captured;
     SessionOptions options;
-    options.device = device_;
+    // "host-eager": on host, graphs run step by step.
+    const size_t dash = device_.find("-eager");
+    options.device = device_.substr(0, dash);
+    options.eager = dash != std::string::npos;
     options.format = DiagnosticFormat::Json;
     options.use_cache = false;
     options.out = [&](std::string_view t) { captured.out += t; };
@@ -207,8 +211,8 @@ bool gpu_answers() {
 std::vector<std::string> devices() {
   std::string wanted = environment("GK_TEST_DEVICES", "");
   if (wanted.empty()) {
-    std::vector<std::string> all = {"interp", "host", "trace"};
-    if (gpu_answers()) all.push_back("cuda");
+    std::vector<std::string> all = {"interp", "host", "host-eager", "trace"};
+    if (gpu_answers()) all.insert(all.end(), {"cuda", "cuda-eager"});
     return all;
   }
   std::vector<std::string> result;
@@ -231,5 +235,7 @@ int main(int argc, char** argv) {
     if (device == "interp") continue;
     for (const fs::path& path : scripts_below(examples, false)) add("example", examples, path, device, true);
   }
+  for (const fs::path& path : scripts_below(scripts, true)) add_ptx_tests(scripts, path);
+  for (const fs::path& path : scripts_below(examples, false)) add_ptx_tests(examples, path);
   return RUN_ALL_TESTS();
 }

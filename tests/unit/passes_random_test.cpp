@@ -189,7 +189,7 @@ std::vector<int> groups(const ir::Module& m) {
 TEST(PassesRandom, rewrites_are_idempotent_and_schedules_deterministic) {
   const std::pair<const char*, Result<void> (*)(ir::Module&)> rewrites[] = {
       {"simplify", passes::simplify},
-      {"unroll_loops", passes::unroll_loops},
+      {"unroll_loops", [](ir::Module& m) { return passes::unroll_loops(m, 100); }},
       {"expand_products", passes::expand_products},
       {"expand_concats", passes::expand_concats},
       {"cse", passes::cse},
