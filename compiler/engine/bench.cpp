@@ -34,8 +34,8 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
   try {
     pattern = std::regex(std::string(filter));
   } catch (const std::regex_error&) {
-    return impl_->report(make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)),
-                         true);
+    return impl_->report(
+        make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
   }
   Status s;
   auto module = impl_->prepare(name, text, &s);
@@ -82,17 +82,17 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
     auto row = measure();
     if (!row) return impl_->report(row.error(), false);
     if (!json)
-      impl_->out(fmt::format("{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
-                             "latency {:>9.2f} us\n",
-                             stmt->text, (*row)["submit_us"]["median"].get<double>(),
-                             (*row)["per_iteration_us"]["median"].get<double>(),
-                             (*row)["per_iteration_us"]["p10"].get<double>(),
-                             (*row)["per_iteration_us"]["p90"].get<double>(),
-                             (*row)["latency_us"]["median"].get<double>()));
+      impl_->out(fmt::format(
+          "{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
+          "latency {:>9.2f} us\n",
+          stmt->text, (*row)["submit_us"]["median"].get<double>(),
+          (*row)["per_iteration_us"]["median"].get<double>(), (*row)["per_iteration_us"]["p10"].get<double>(),
+          (*row)["per_iteration_us"]["p90"].get<double>(), (*row)["latency_us"]["median"].get<double>()));
     rows.push_back(std::move(*row));
   }
   if (json) {
-    nlohmann::json doc{{"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
+    nlohmann::json doc{
+        {"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
     impl_->out(doc.dump(2) + "\n");
   }
   return Status::Ok;

@@ -59,7 +59,8 @@ class HostImageModule final : public hal::Module {
     auto it = functions_.find(name);
     if (it == functions_.end()) {
       auto entry = image_->find(name);
-      if (!entry) return fail(ErrorKind::Internal, "E0902", fmt::format("compiled code has no function `{}`", name));
+      if (!entry)
+        return fail(ErrorKind::Internal, "E0902", fmt::format("compiled code has no function `{}`", name));
       it = functions_.emplace(std::string(name), std::make_unique<hal::HostFunction>(entry)).first;
     }
     return it->second.get();
@@ -84,11 +85,13 @@ class DeviceEffects final : public EffectsBase {
   Result<void> allocate(Storage& s) override {
     int64_t bytes = bytes_of(s);
     if (bytes < 0)
-      return fail(ErrorKind::OutOfMemory, "E0602", fmt::format("{} is too large to count", ir::to_string(s.type)));
+      return fail(ErrorKind::OutOfMemory, "E0602",
+                  fmt::format("{} is too large to count", ir::to_string(s.type)));
     auto m = std::make_shared<Memory>();
     if (s.placement == Placement::Host) {
       if (bytes > kMostHostBytes)
-        return fail(ErrorKind::OutOfMemory, "E0601", fmt::format("out of memory: asked {} bytes on the host", bytes));
+        return fail(ErrorKind::OutOfMemory, "E0601",
+                    fmt::format("out of memory: asked {} bytes on the host", bytes));
       m->host = std::make_shared<Array>(Array::zeros(s.type.dtype, s.type.shape()));
     } else {
       auto where = s.placement == Placement::Pinned ? hal::Placement::Pinned : hal::Placement::Device;
@@ -295,12 +298,21 @@ class DeviceEffects final : public EffectsBase {
 
   int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
   int64_t driver_calls() const override { return device_->driver_calls(); }
-  int64_t kernels_compiled() const override { return const_cast<ProgramCache&>(cache_).compiler().stats().kernels_compiled; }
-  int64_t disk_cache_hits() const override { return const_cast<ProgramCache&>(cache_).compiler().stats().disk_cache_hits; }
+  int64_t kernels_compiled() const override {
+    return const_cast<ProgramCache&>(cache_).compiler().stats().kernels_compiled;
+  }
+  int64_t disk_cache_hits() const override {
+    return const_cast<ProgramCache&>(cache_).compiler().stats().disk_cache_hits;
+  }
   std::string device_json() const override {
     const auto& i = device_->info();
-    nlohmann::json j{{"id", i.id}, {"name", i.name}, {"sm", i.sm}, {"multiprocessors", i.multiprocessors},
-                     {"memory_bytes", i.total_bytes}, {"driver", i.driver}, {"blas_lt", i.has_blas_lt}};
+    nlohmann::json j{{"id", i.id},
+                     {"name", i.name},
+                     {"sm", i.sm},
+                     {"multiprocessors", i.multiprocessors},
+                     {"memory_bytes", i.total_bytes},
+                     {"driver", i.driver},
+                     {"blas_lt", i.has_blas_lt}};
     return j.dump();
   }
 
@@ -314,7 +326,8 @@ class DeviceEffects final : public EffectsBase {
     if (!m.host) return m.block;
     if (!m.device_copy) {
       GK_TRY(m.device_copy, runtime_->pool().allocate(static_cast<int64_t>(m.host->bytes.size())));
-      GK_CHECK(runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
+      GK_CHECK(
+          runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
     }
     return m.device_copy;
   }
@@ -344,7 +357,8 @@ class DeviceEffects final : public EffectsBase {
 
 void install_host_loader() { hal::set_host_loader(load_host_image); }
 
-Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device, int64_t memory_limit_bytes,
+Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device,
+                                                         int64_t memory_limit_bytes,
                                                          const std::string& cache_dir) {
   install_host_loader();
   hal::OpenOptions options;

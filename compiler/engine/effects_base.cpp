@@ -11,7 +11,9 @@ namespace gk::engine {
 
 std::string EffectsBase::format(const interp::Array& a) { return format_array(a); }
 std::string EffectsBase::format(const Scalar& s) { return format_scalar(s); }
-Result<std::string> EffectsBase::format(const Scalar& s, std::string_view spec) { return format_spec(s, spec); }
+Result<std::string> EffectsBase::format(const Scalar& s, std::string_view spec) {
+  return format_spec(s, spec);
+}
 Result<std::string> EffectsBase::format(std::string_view text, std::string_view spec) {
   return format_spec(text, spec);
 }
@@ -34,8 +36,9 @@ Result<void> EffectsBase::check_nan(const interp::Array& a, const std::string& n
   if (!gk::is_float(a.dtype)) return {};
   for (int64_t i = 0; i < a.size(); ++i)
     if (std::isnan(a.get(i).f))
-      return fail(ErrorKind::Runtime, "E0805",
-                  fmt::format("{} has a NaN at element {}", name.empty() ? "the result" : "`" + name + "`", i), span);
+      return fail(
+          ErrorKind::Runtime, "E0805",
+          fmt::format("{} has a NaN at element {}", name.empty() ? "the result" : "`" + name + "`", i), span);
   return {};
 }
 

@@ -1,5 +1,5 @@
-// What every device's Effects share: printing, formatting, files, interruption. Owns the output callback and the
-// interruption flag. Not for running anything: that is DeviceEffects and InterpEffects.
+// What every device's Effects share: printing, formatting, files, interruption. Owns the output callback and
+// the interruption flag. Not for running anything: that is DeviceEffects and InterpEffects.
 #pragma once
 
 #include <atomic>
@@ -15,18 +15,18 @@ namespace gk::engine {
 /// What a session wants to see of what the compiler made (--emit), gathered while the program runs.
 struct Recording {
   bool on = false;
-  std::vector<std::string> ir;                         // a text per unit
+  std::vector<std::string> ir;  // a text per unit
   std::vector<std::string> plans;
   std::vector<std::string> graphs, dots;
-  std::vector<std::shared_ptr<ir::Module>> modules;    // for code of other targets
+  std::vector<std::shared_ptr<ir::Module>> modules;  // for code of other targets
 };
 
 struct Counters {
-  int64_t units = 0;             // modules executed or captured
+  int64_t units = 0;  // modules executed or captured
   int64_t unit_cache_hits = 0;
-  int64_t compiles = 0;          // modules compiled to programs
+  int64_t compiles = 0;  // modules compiled to programs
   int64_t graphs = 0, executables = 0, launches = 0;
-  int64_t nodes = 0;             // driver nodes of graphs made
+  int64_t nodes = 0;  // driver nodes of graphs made
   int64_t leases = 0, arena_bytes = 0;
   double compile_ms = 0;
   std::map<std::string, double> pass_ms;
@@ -42,7 +42,9 @@ class EffectsBase : public sema::Effects {
   Result<std::vector<std::pair<std::string, interp::Array>>> load(const std::string& path) override;
   Result<void> save(const std::string& path,
                     const std::vector<std::pair<std::string, interp::Array>>& arrays) override;
-  bool interrupted() const override { return interrupt_flag && interrupt_flag->load(std::memory_order_relaxed); }
+  bool interrupted() const override {
+    return interrupt_flag && interrupt_flag->load(std::memory_order_relaxed);
+  }
   bool sync_every_statement() const override { return sync; }
 
   /// How many bytes are held and were held at most; 0 where the device does not count.

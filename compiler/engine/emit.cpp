@@ -17,8 +17,8 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 
 // The kernels of all units, compiled for a target that may not be the one they ran on.
-Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modules, program::TargetKind kind, int sm,
-                            bool ptx) {
+Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modules, program::TargetKind kind,
+                            int sm, bool ptx) {
   codegen::Target target;
   target.kind = kind;
   target.sm = sm;
@@ -65,8 +65,8 @@ Status Session::emit(Emit what, std::string_view name, std::string_view text, st
       int sm = impl_->options.emit_sm;
       bool cuda = impl_->effects->device_json().find("\"cuda") != std::string::npos;
       if (!sm) sm = 75;
-      auto code = code_of(recording.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm,
-                          ptx);
+      auto code = code_of(recording.modules,
+                          ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm, ptx);
       if (!code) return impl_->report(code.error(), true);
       result = *code;
       break;

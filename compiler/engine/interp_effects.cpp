@@ -31,7 +31,8 @@ Array& array_of(const Storage& s) { return static_cast<Held*>(s.memory.get())->a
 struct GraphState {
   std::vector<std::shared_ptr<Unit>> nodes;
   std::string name;
-  std::vector<std::pair<StoragePtr, StoragePtr>> rebound;  // of an executable: captured storage -> current one
+  std::vector<std::pair<StoragePtr, StoragePtr>>
+      rebound;  // of an executable: captured storage -> current one
 };
 
 class InterpEffects final : public EffectsBase {
@@ -43,7 +44,8 @@ class InterpEffects final : public EffectsBase {
     auto n = num_elements(shape);
     int64_t bytes = 0;
     if (!n || __builtin_mul_overflow(*n, size_bytes(s.type.dtype), &bytes))
-      return fail(ErrorKind::OutOfMemory, "E0602", fmt::format("{} is too large to count", ir::to_string(s.type)));
+      return fail(ErrorKind::OutOfMemory, "E0602",
+                  fmt::format("{} is too large to count", ir::to_string(s.type)));
     if (bytes > kMost || (budget_->limit && budget_->in_use + bytes > budget_->limit))
       return fail(ErrorKind::OutOfMemory, "E0601",
                   fmt::format("out of memory: asked {} bytes, in use {}, limit {}", bytes, budget_->in_use,
@@ -110,7 +112,8 @@ class InterpEffects final : public EffectsBase {
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
     for (auto& s : unit.slots)
       if (!s->memory) GK_CHECK(allocate(*s));
-    static_cast<GraphState*>(exec.get())->nodes[static_cast<size_t>(node)] = std::make_shared<Unit>(std::move(unit));
+    static_cast<GraphState*>(exec.get())->nodes[static_cast<size_t>(node)] =
+        std::make_shared<Unit>(std::move(unit));
     return {};
   }
   Result<void> rebind(const std::shared_ptr<void>& exec,
@@ -127,8 +130,9 @@ class InterpEffects final : public EffectsBase {
     }
     return {};
   }
-  Result<void> launch_captured(std::shared_ptr<void>&, const ir::Module& module, const std::vector<StoragePtr>& slots,
-                               const std::vector<Scalar>& scalars, Span span) override {
+  Result<void> launch_captured(std::shared_ptr<void>&, const ir::Module& module,
+                               const std::vector<StoragePtr>& slots, const std::vector<Scalar>& scalars,
+                               Span span) override {
     ++counters.launches;
     auto params = module.params;
     std::copy(scalars.begin(), scalars.end(), params.begin());
@@ -161,8 +165,8 @@ class InterpEffects final : public EffectsBase {
     return run_slots(unit.module, unit.slots, params, unit.span);
   }
 
-  Result<void> run_slots(const ir::Module& m, const std::vector<StoragePtr>& slots, const std::vector<Scalar>& params,
-                         Span span) {
+  Result<void> run_slots(const ir::Module& m, const std::vector<StoragePtr>& slots,
+                         const std::vector<Scalar>& params, Span span) {
     std::vector<Array> arrays(slots.size());
     for (size_t i = 0; i < slots.size(); ++i) arrays[i] = array_of(*slots[i]);
     auto r = interp::run(m, params, arrays);

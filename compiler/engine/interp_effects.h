@@ -1,5 +1,5 @@
-// Effects on the reference interpreter: arrays in host memory, units interpreted node by node, graphs as lists of
-// units. Owns nothing beyond its arrays. Promises the definition of every result, not speed.
+// Effects on the reference interpreter: arrays in host memory, units interpreted node by node, graphs as
+// lists of units. Owns nothing beyond its arrays. Promises the definition of every result, not speed.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
 #include "compiler/engine/program_cache.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -58,8 +59,8 @@ class KeyWriter {
     num(a.index);
     if (n.op == ir::Op::Const) scalar(a.value);
     if (a.kernel) num(reinterpret_cast<int64_t>(a.kernel.get()));
-    bool faults = n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv ||
-                  n.op == ir::Op::Mod;
+    bool faults =
+        n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
     if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
     if (n.body) block(m, *n.body);
   }
@@ -70,6 +71,12 @@ void find_kernels(const ir::Block& b, std::vector<std::shared_ptr<const ir::Kern
     if (n.attrs.kernel) out.push_back(n.attrs.kernel);
     if (n.body) find_kernels(*n.body, out);
   }
+}
+
+bool has_product(const ir::Block& b) {
+  return std::any_of(b.nodes.begin(), b.nodes.end(), [](const ir::Node& n) {
+    return n.op == ir::Op::MatMul || (n.body && has_product(*n.body));
+  });
 }
 
 ir::Block clone_block(const ir::Block& b) {
@@ -137,12 +144,15 @@ ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir,
   }
   compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir);
   if (info.target == program::TargetKind::Cuda)
-    compiler_->set_assembler([&device = runtime.device()](const std::string& ptx, int) { return device.assemble(ptx); });
+    compiler_->set_assembler(
+        [&device = runtime.device()](const std::string& ptx, int) { return device.assemble(ptx); });
 }
 
-passes::Options ProgramCache::pass_options() {
+passes::Options ProgramCache::pass_options(const ir::Module& m) {
   passes::Options o;
   o.target = runtime_.device().info().target;
+  // Asking loads the library, which takes longer than compiling: only where a product asks for it.
+  if (!has_product(m.top)) return o;
   program::MatMulCall probe;
   probe.m = probe.n = probe.k = probe.lda = probe.ldb = probe.ldc = 16;
   o.library_matmul = runtime_.device().supports(probe);
@@ -157,7 +167,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(const ir::Module& m, Rec
   }
   auto start = std::chrono::steady_clock::now();
   ++counters_.compiles;
-  passes::Options options = pass_options();
+  passes::Options options = pass_options(m);
   auto last = start;
   options.after_pass = [&](const char* name, const ir::Module&) {
     auto now = std::chrono::steady_clock::now();

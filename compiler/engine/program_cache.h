@@ -1,6 +1,6 @@
-// From traced modules to loaded programs. Owns the compiler, and keeps programs by the structure of their module:
-// scalar values and names are not part of it, and code is shared between programs whose kernels have equal text, so
-// a new extent or value compiles nothing. Promises the same program for the same structure.
+// From traced modules to loaded programs. Owns the compiler, and keeps programs by the structure of their
+// module: scalar values and names are not part of it, and code is shared between programs whose kernels have
+// equal text, so a new extent or value compiles nothing. Promises the same program for the same structure.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace gk::engine {
 
-/// The structure of a module as bytes: ops, operands, attributes, types, slots; spans only where a fault may name
-/// them. Not names, not the values of scalar parameters.
+/// The structure of a module as bytes: ops, operands, attributes, types, slots; spans only where a fault may
+/// name them. Not names, not the values of scalar parameters.
 std::string structure_key(const ir::Module& m);
 
 class ProgramCache {
@@ -24,9 +24,10 @@ class ProgramCache {
   /// Compiles what is new, loads it, keeps it.
   Result<std::shared_ptr<exec::Loaded>> get(const ir::Module& m, Recording* recording);
   codegen::Compiler& compiler() { return *compiler_; }
-  passes::Options pass_options();
 
  private:
+  passes::Options pass_options(const ir::Module& m);
+
   exec::Runtime& runtime_;
   Counters& counters_;
   std::unique_ptr<codegen::Compiler> compiler_;

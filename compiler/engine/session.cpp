@@ -47,7 +47,8 @@ Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile)
   return s;
 }
 
-std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text, Status* status) {
+std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text,
+                                                       Status* status) {
   int32_t file = sources.add(std::string(name), std::string(text));
   auto parsed = syntax::parse(sources, file);
   if (!parsed.errors.empty()) {
@@ -109,7 +110,8 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
       return fail(ErrorKind::Type, "E0410", fmt::format("cannot find `{}`", full.string()), from);
     std::ifstream in(full, std::ios::binary);
     std::string text((std::istreambuf_iterator<char>(in)), {});
-    if (!in && !in.eof()) return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
+    if (!in && !in.eof())
+      return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
     return p->sources.add(full.string(), std::move(text));
   };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
@@ -154,15 +156,16 @@ Status Session::run(std::string_view name, std::string_view text) {
   return module ? impl_->execute(*module) : s;
 }
 
-Status Session::test(std::string_view name, std::string_view text, std::string_view filter, TestReport& report) {
+Status Session::test(std::string_view name, std::string_view text, std::string_view filter,
+                     TestReport& report) {
   if (impl_->opened != Status::Ok) return impl_->opened;
   impl_->interrupt_flag = false;
   std::regex pattern;
   try {
     pattern = std::regex(std::string(filter));
   } catch (const std::regex_error&) {
-    return impl_->report(make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)),
-                         true);
+    return impl_->report(
+        make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
   }
   Status s;
   auto module = impl_->prepare(name, text, &s);
@@ -213,7 +216,8 @@ std::string Session::stats_json() const {
 std::string Session::pass_times() const {
   if (!impl_->effects) return "";
   std::string text;
-  for (const auto& [name, ms] : impl_->effects->counters.pass_ms) text += fmt::format("{:>10.3f} ms  {}\n", ms, name);
+  for (const auto& [name, ms] : impl_->effects->counters.pass_ms)
+    text += fmt::format("{:>10.3f} ms  {}\n", ms, name);
   return text + fmt::format("{:>10.3f} ms  total\n", impl_->effects->counters.compile_ms);
 }
 
@@ -222,8 +226,12 @@ std::string list_devices(bool json) {
   nlohmann::json all = nlohmann::json::array();
   std::string text;
   for (const auto& d : hal::list_devices()) {
-    all.push_back({{"id", d.id}, {"name", d.name}, {"sm", d.sm}, {"multiprocessors", d.multiprocessors},
-                   {"memory_bytes", d.total_bytes}, {"driver", d.driver}});
+    all.push_back({{"id", d.id},
+                   {"name", d.name},
+                   {"sm", d.sm},
+                   {"multiprocessors", d.multiprocessors},
+                   {"memory_bytes", d.total_bytes},
+                   {"driver", d.driver}});
     text += fmt::format("{:<8} {}{}, {} {}, {:.1f} GiB{}\n", d.id, d.name,
                         d.sm ? fmt::format(" (sm_{})", d.sm) : "", d.multiprocessors,
                         d.sm ? "multiprocessors" : "threads", static_cast<double>(d.total_bytes) / (1 << 30),

@@ -1,5 +1,5 @@
-// The parts of a session, shared by session.cpp (running), emit.cpp (what the compiler made) and bench.cpp (timing).
-// Owns sources, both evaluators with their scopes, and the device's effects.
+// The parts of a session, shared by session.cpp (running), emit.cpp (what the compiler made) and bench.cpp
+// (timing). Owns sources, both evaluators with their scopes, and the device's effects.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// The reference interpreter of the array IR: slow, obvious, the definition of every op. Runs a module over plain
-// host arrays, node by node; user kernels point by point in row-major order. Not for speed.
+// The reference interpreter of the array IR: slow, obvious, the definition of every op. Runs a module over
+// plain host arrays, node by node; user kernels point by point in row-major order. Not for speed.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace gk::interp {
 
-/// A dense row-major array in host memory. Elements as their storage bytes (f16/bf16 as 16 bits, bool one byte).
+/// A dense row-major array in host memory. Elements as their storage bytes (f16/bf16 as 16 bits, bool one
+/// byte).
 struct Array {
   DType dtype = DType::F32;
   Shape shape;

@@ -64,14 +64,17 @@ enum class KKind : uint8_t {
   StoreIndexed,  // buffer param, args = indices..., value
   Atomic,        // buffer param, atomic op, args = indices..., value; result is the old value
   Gather,        // Take in fused code: access gives the base with the taken axis's contribution left out;
-                 // args[0] = index (i64), size = extent of the axis, stride = its stride; bounds: yields 0, faults
-  RngUniform, RngNormal,  // args = seed (u64), position (u64): the draw with that number
+           // args[0] = index (i64), size = extent of the axis, stride = its stride; bounds: yields 0, faults
+  RngUniform,
+  RngNormal,     // args = seed (u64), position (u64): the draw with that number
   ReduceResult,  // reduction number `axis`
-  VarGet, VarSet,  // mutable local `axis`; VarSet args[0]
-  If,            // args[0] condition; blocks then, other
-  For,           // local variable `axis` runs args[0]..args[1] step args[2] (i64, step != 0); blocks body
-  While,         // blocks cond (its `result` is the condition), body
-  Break, Continue,
+  VarGet,
+  VarSet,  // mutable local `axis`; VarSet args[0]
+  If,      // args[0] condition; blocks then, other
+  For,     // local variable `axis` runs args[0]..args[1] step args[2] (i64, step != 0); blocks body
+  While,   // blocks cond (its `result` is the condition), body
+  Break,
+  Continue,
 };
 
 enum class AtomicOp : uint8_t { Add, Min, Max, And, Or, Xor, Exchange };
@@ -83,16 +86,16 @@ struct KInst {
   DType dtype = DType::F32;  // of the result
   int result = -1;           // SSA number, -1: none
   std::vector<int> args;
-  Op op{};                   // Compute
+  Op op{};  // Compute
   AtomicOp atomic{};
-  Scalar value{};            // Const
+  Scalar value{};  // Const
   int param = -1;
   int axis = -1;
-  Access access;             // Load, Store, Gather
-  KSize size{}, stride{};    // Gather
-  bool checked = true;       // LoadIndexed / StoreIndexed / Atomic / Gather: bounds
+  Access access;           // Load, Store, Gather
+  KSize size{}, stride{};  // Gather
+  bool checked = true;     // LoadIndexed / StoreIndexed / Atomic / Gather: bounds
   std::vector<std::unique_ptr<KBlock>> blocks;
-  Span span{};               // for faults: line of the user's text
+  Span span{};  // for faults: line of the user's text
 };
 
 struct KBlock {
@@ -109,14 +112,15 @@ enum class ReduceOp : uint8_t { Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
 
 struct KReduction {
   ReduceOp op{};
-  int value = -1;     // SSA number in body
+  int value = -1;  // SSA number in body
   DType value_dtype = DType::F32;
-  DType accumulator = DType::F32;  // ArgMin/ArgMax: result is i64, the linear index over reduce_axes, first wins
+  DType accumulator =
+      DType::F32;  // ArgMin/ArgMax: result is i64, the linear index over reduce_axes, first wins
 };
 
 struct KMatMul {
-  Access a, b;        // over (batch.., m, n, k): a has stride 0 along n, b along m
-  DType dtype = DType::F32;        // of the operands (both)
+  Access a, b;               // over (batch.., m, n, k): a has stride 0 along n, b along m
+  DType dtype = DType::F32;  // of the operands (both)
   DType accumulator = DType::F32;
 };
 
@@ -132,10 +136,10 @@ struct FaultSite {
 struct Kernel {
   enum class Kind : uint8_t { Map, Reduce, MatMul, User };
   Kind kind = Kind::Map;
-  std::string name;            // stem for people; not part of the key
-  std::vector<KParam> params;  // every parameter of the entry point, in order (a fault buffer is added by
-                               // codegen as the last one when uses_faults)
-  std::vector<KSize> axes;     // parallel, row-major, last is innermost
+  std::string name;                // stem for people; not part of the key
+  std::vector<KParam> params;      // every parameter of the entry point, in order (a fault buffer is added by
+                                   // codegen as the last one when uses_faults)
+  std::vector<KSize> axes;         // parallel, row-major, last is innermost
   std::vector<KSize> reduce_axes;  // Reduce: last is innermost; MatMul: the one k axis
   std::vector<KLocal> locals;
   int num_values = 0;
@@ -143,7 +147,7 @@ struct Kernel {
   std::vector<KReduction> reductions;
   KMatMul matmul;
   KBlock epilogue;
-  bool uses_faults = false;    // has a checked access, or integer division by a value that may be zero
+  bool uses_faults = false;  // has a checked access, or integer division by a value that may be zero
   bool fast_math = false;
 };
 

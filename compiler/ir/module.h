@@ -29,8 +29,8 @@ struct Node {
   std::vector<ValueId> results;
   Attrs attrs;
   Span span{};
-  int group = -1;                // set by fuse: nodes of one group become one kernel; -1: not yet placed
-  std::unique_ptr<Block> body;   // Loop
+  int group = -1;               // set by fuse: nodes of one group become one kernel; -1: not yet placed
+  std::unique_ptr<Block> body;  // Loop
 };
 
 struct Block {
@@ -57,9 +57,9 @@ struct Module {
   Block top;                      // top.params and top.yields are empty
   std::vector<SlotInfo> slots;
   std::vector<Output> outputs;
-  std::vector<Scalar> params;     // current values of Param slots
+  std::vector<Scalar> params;  // current values of Param slots
   std::string name;
-  bool fuse = true;               // `pragma fuse off` clears it
+  bool fuse = true;  // `pragma fuse off` clears it
   bool fast_math = false;
   bool tf32 = false;
 
@@ -70,12 +70,14 @@ struct Module {
   }
 };
 
-/// infer() for any op, those with several results included: Input takes its slot's type, Loop gives the types of
-/// its operands, KernelCall those of the operands its kernel writes, in order.
-Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands, const Attrs& attrs);
+/// infer() for any op, those with several results included: Input takes its slot's type, Loop gives the types
+/// of its operands, KernelCall those of the operands its kernel writes, in order.
+Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
+                                       const Attrs& attrs);
 
-/// Appends a node with its inferred result type(s) and gives the first result, -1 when there is none; the others
-/// follow in b.nodes.back().results. The caller of a Loop fills b.nodes.back().body. Errors as infer().
+/// Appends a node with its inferred result type(s) and gives the first result, -1 when there is none; the
+/// others follow in b.nodes.back().results. The caller of a Loop fills b.nodes.back().body. Errors as
+/// infer().
 Result<ValueId> append(Module& m, Block& b, Op op, std::vector<ValueId> operands, Attrs attrs = {},
                        Span span = {});
 

@@ -107,7 +107,8 @@ constexpr auto kTable = std::to_array<OpInfo>({
      "a zero result has the divisor's sign; over zero and an infinite x give NaN; a finite x by an infinity "
      "gives x, or the infinity where the signs differ."},
     {Op::Pow, "pow", 2, Elementwise, true, "number", "The power.",
-     "Integers wrap; a negative exponent gives 0, but 1 for base 1 and 1 or -1 for base -1. Floats: as IEEE pow; x ** 0 is 1 and 1 ** x is 1, for NaN too; a base below zero "
+     "Integers wrap; a negative exponent gives 0, but 1 for base 1 and 1 or -1 for base -1. Floats: as IEEE "
+     "pow; x ** 0 is 1 and 1 ** x is 1, for NaN too; a base below zero "
      "with "
      "a fractional exponent gives NaN."},
     {Op::Min, "minimum", 2, Elementwise, true, "number", "The lesser.",

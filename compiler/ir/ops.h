@@ -20,43 +20,97 @@ struct Kernel;
 
 enum class Op : uint8_t {
   // Leaves
-  Input,    // external array; attrs.index = slot
-  Const,    // 0-d constant; attrs.value
-  Param,    // 0-d host scalar, patchable; attrs.index = scalar slot, attrs.value = value now
-  Iota,     // i64 index along attrs.axes[0] of attrs.shape
+  Input,  // external array; attrs.index = slot
+  Const,  // 0-d constant; attrs.value
+  Param,  // 0-d host scalar, patchable; attrs.index = scalar slot, attrs.value = value now
+  Iota,   // i64 index along attrs.axes[0] of attrs.shape
   // Elementwise unary (operand and result have the same shape; dtype as the table says)
-  Neg, Abs, Sign, Not /* bool */, BitNot, Floor, Ceil, Round /* half to even */, Trunc,
-  Sqrt, Exp, Exp2, Expm1, Log, Log2, Log10, Log1p,
-  Sin, Cos, Tan, Asin, Acos, Atan, Sinh, Cosh, Tanh, Asinh, Acosh, Atanh, Erf,
-  IsNan, IsInf, IsFinite,
-  Cast,     // to attrs.dtype
+  Neg,
+  Abs,
+  Sign,
+  Not /* bool */,
+  BitNot,
+  Floor,
+  Ceil,
+  Round /* half to even */,
+  Trunc,
+  Sqrt,
+  Exp,
+  Exp2,
+  Expm1,
+  Log,
+  Log2,
+  Log10,
+  Log1p,
+  Sin,
+  Cos,
+  Tan,
+  Asin,
+  Acos,
+  Atan,
+  Sinh,
+  Cosh,
+  Tanh,
+  Asinh,
+  Acosh,
+  Atanh,
+  Erf,
+  IsNan,
+  IsInf,
+  IsFinite,
+  Cast,  // to attrs.dtype
   // Elementwise binary (same shape, same dtype; sema inserts Cast and Broadcast)
-  Add, Sub, Mul, Div, FloorDiv, Mod, Pow, Min, Max, Atan2,
-  And, Or, Xor,  // bool or integer
-  Shl, Shr,
-  Eq, Ne, Lt, Le, Gt, Ge,  // result bool
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  Pow,
+  Min,
+  Max,
+  Atan2,
+  And,
+  Or,
+  Xor,  // bool or integer
+  Shl,
+  Shr,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,  // result bool
   // Elementwise ternary
-  Where,    // bool, T, T
+  Where,  // bool, T, T
   // Random: elementwise over attrs.shape given state u64[2] = {seed, draws}
   RngUniform,  // [0, 1), attrs.dtype f32/f64
   RngNormal,
   RngAdvance,  // state -> state with draws advanced by attrs.index elements
   // Views and movement
-  Broadcast,   // to attrs.shape (numpy rule, operand rank <= result rank)
-  Reshape,     // to attrs.shape, same element count, row-major
-  Transpose,   // permutation attrs.axes
-  Slice,       // attrs.starts, attrs.shape (result extents), attrs.steps (non-zero, may be negative)
-  UpdateSlice, // (base, value): base with the region starts/steps of value's shape replaced
-  Take,        // (x, index of integer dtype), attrs.axes[0]: numpy take; index out of range gives 0 and a fault
-  Concat,      // along attrs.axes[0], n operands
+  Broadcast,    // to attrs.shape (numpy rule, operand rank <= result rank)
+  Reshape,      // to attrs.shape, same element count, row-major
+  Transpose,    // permutation attrs.axes
+  Slice,        // attrs.starts, attrs.shape (result extents), attrs.steps (non-zero, may be negative)
+  UpdateSlice,  // (base, value): base with the region starts/steps of value's shape replaced
+  Take,    // (x, index of integer dtype), attrs.axes[0]: numpy take; index out of range gives 0 and a fault
+  Concat,  // along attrs.axes[0], n operands
   // Reductions over attrs.axes (sorted, distinct), attrs.keepdims
-  Sum, Prod, ReduceMin, ReduceMax, Any, All, ArgMin, ArgMax /* axes: one axis, or all flattened */,
+  Sum,
+  Prod,
+  ReduceMin,
+  ReduceMax,
+  Any,
+  All,
+  ArgMin,
+  ArgMax /* axes: one axis, or all flattened */,
   // Linear algebra
-  MatMul,      // [.., M, K] x [.., K, N], batch dims broadcast; vectors as numpy
+  MatMul,  // [.., M, K] x [.., K, N], batch dims broadcast; vectors as numpy
   // Structure
   Loop,        // operands: initial carried values; attrs.index = trip count; one body block with
                // parameters (i: i64[], carried...) that yields the next carried values
-  KernelCall,  // user kernel: attrs.kernel, attrs.shape = extents, attrs.index = threads per block (0: default);
+  KernelCall,  // user kernel: attrs.kernel, attrs.shape = extents, attrs.index = threads per block (0:
+               // default);
                // operands in parameter order; results: new values of the mut parameters, in order
   kCount,
 };
@@ -80,7 +134,7 @@ struct OpInfo {
   std::string_view name;  // in IR text and, where it is one, the builtin's name
   int arity;              // -1: variadic
   OpClass cls;
-  bool pure;              // no fault, may be duplicated, moved, or removed
+  bool pure;                    // no fault, may be duplicated, moved, or removed
   std::string_view dtypes;      // "float", "number", "bool|integer", … as documentation and for the rule
   std::string_view doc;         // one sentence
   std::string_view edge_cases;  // what NaN, overflow, zero, … give

@@ -32,7 +32,8 @@ class Unroller {
   }
 
  private:
-  // Straight code vectorises on the host and schedules better on a GPU; a long loop stays one inside its kernel.
+  // Straight code vectorises on the host and schedules better on a GPU; a long loop stays one inside its
+  // kernel.
   bool to_unroll(const Node& n) const {
     if (n.op != Op::Loop) return false;
     if (!is_elementwise_loop(look_, n)) return true;

@@ -1,5 +1,5 @@
-// The way from a traced module to a schedule: every pass, top to bottom. One pass is one file pair and one free
-// function. run_pipeline() is the readable list; after each pass the verifier runs.
+// The way from a traced module to a schedule: every pass, top to bottom. One pass is one file pair and one
+// free function. run_pipeline() is the readable list; after each pass the verifier runs.
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ namespace gk::passes {
 
 struct Options {
   program::TargetKind target = program::TargetKind::Host;
-  int max_kernel_operands = 32;    // buffers a fused kernel may touch; more splits it, deterministically
-  int max_kernel_ops = 2000;       // scalar operations of a fused kernel
-  int64_t min_loop_trips = 4;      // (tracer) host-known loops shorter than this are unrolled
-  bool library_matmul = true;      // matmul steps may go to a library (else always generated kernels)
+  int max_kernel_operands = 32;      // buffers a fused kernel may touch; more splits it, deterministically
+  int max_kernel_ops = 2000;         // scalar operations of a fused kernel
+  int64_t min_loop_trips = 4;        // (tracer) host-known loops shorter than this are unrolled
+  bool library_matmul = true;        // matmul steps may go to a library (else always generated kernels)
   int64_t generated_matmul_max = 0;  // m*n*k up to which a generated kernel is preferred to the library
   // Called after each pass with its name and the module, for --emit=ir and --time-passes.
   std::function<void(const char*, const ir::Module&)> after_pass;
@@ -26,17 +26,17 @@ struct Options {
 
 /// The extents a Launch step runs over, with its kernel; codegen turns them into launch dims.
 struct KernelUse {
-  int kernel = -1;                 // Schedule::kernels
-  std::vector<int64_t> axes;       // concrete extents of the parallel axes
+  int kernel = -1;            // Schedule::kernels
+  std::vector<int64_t> axes;  // concrete extents of the parallel axes
   std::vector<int64_t> reduce_axes;
-  int threads = 0;                 // user's launch(threads=…), 0: choose
+  int threads = 0;  // user's launch(threads=…), 0: choose
 };
 
 /// A program without code: Launch steps have dims and function unset, `code` = -1, and uses[step].
 struct Schedule {
   program::Program program;
   std::vector<std::shared_ptr<const ir::Kernel>> kernels;  // equal keys are one kernel
-  std::vector<KernelUse> uses;     // one per step (kernel -1 for Copy and MatMul)
+  std::vector<KernelUse> uses;                             // one per step (kernel -1 for Copy and MatMul)
 };
 
 /// simplify -> cse -> dce -> fuse -> lower -> plan_memory. Errors: Internal only, but for OutOfMemory E0602

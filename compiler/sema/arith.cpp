@@ -1,4 +1,5 @@
-// Operators and elementwise functions: promotion, weak literals, host scalars, broadcasting, lifting over records.
+// Operators and elementwise functions: promotion, weak literals, host scalars, broadcasting, lifting over
+// records.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -21,8 +22,12 @@ std::string_view verb(ir::Op op) {
     case ir::Op::Sub: return "subtract";
     case ir::Op::Mul: return "multiply";
     case ir::Op::Div: return "divide";
-    case ir::Op::Eq: case ir::Op::Ne: case ir::Op::Lt: case ir::Op::Le: case ir::Op::Gt: case ir::Op::Ge:
-      return "compare";
+    case ir::Op::Eq:
+    case ir::Op::Ne:
+    case ir::Op::Lt:
+    case ir::Op::Le:
+    case ir::Op::Gt:
+    case ir::Op::Ge: return "compare";
     default: return "combine";
   }
 }
@@ -72,7 +77,8 @@ Value fold(ir::Op op, const std::vector<Value>& args, DType operand, DType resul
   for (const auto& a : args)
     if (!a.known) return Value::unknown_scalar(result, weak);
   std::vector<Scalar> s;
-  for (const auto& a : args) s.push_back(a.scalar.cast(op == ir::Op::Where && s.empty() ? DType::Bool : operand));
+  for (const auto& a : args)
+    s.push_back(a.scalar.cast(op == ir::Op::Where && s.empty() ? DType::Bool : operand));
   return Value::of_scalar(interp::apply(op, s, result), weak);
 }
 
@@ -97,9 +103,8 @@ Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span) {
                 fmt::format("{} cannot stand where {} is needed", describe(v), name(t)), span);
   if (gk::is_float(from) && !gk::is_float(t)) {
     auto e = make_error(ErrorKind::Type, "E0203", fmt::format("a float literal meets {}", name(t)), span);
-    return fail(std::move(e).help(
-        fmt::format("convert the array first: `f32(…)`, or write an integer: `{}`",
-                    v.known ? fmt::format("{:.0f}", v.scalar.f) : "…")));
+    return fail(std::move(e).help(fmt::format("convert the array first: `f32(…)`, or write an integer: `{}`",
+                                              v.known ? fmt::format("{:.0f}", v.scalar.f) : "…")));
   }
   if (is_integer(from) && is_integer(t) && v.known) {
     Scalar c = v.scalar.cast(t);
@@ -140,8 +145,8 @@ Result<Value> Evaluator::cast(const Value& v, DType t, Span span) {
 Result<DType> Evaluator::common_dtype(const Value& a, const Value& b, std::string_view what, Span span) {
   auto da = dtype_of(a), db = dtype_of(b);
   if (!da || !db)
-    return fail(ErrorKind::Type, "E0202",
-                fmt::format("cannot {} {} and {}", what, describe(a), describe(b)), span);
+    return fail(ErrorKind::Type, "E0202", fmt::format("cannot {} {} and {}", what, describe(a), describe(b)),
+                span);
   if (da->weak && db->weak) {
     if (is_bool(da->dtype) && is_bool(db->dtype)) return DType::Bool;
     if (is_bool(da->dtype) != is_bool(db->dtype))
@@ -159,11 +164,12 @@ Result<DType> Evaluator::common_dtype(const Value& a, const Value& b, std::strin
   if (is_bool(da->dtype) != is_bool(db->dtype)) t = std::nullopt;
   if (!t)
     return fail(make_error(ErrorKind::Type, "E0205",
-                           fmt::format("cannot {} {} and {}: {} and {} have no common dtype", what, describe(a),
-                                       describe(b), name(da->dtype), name(db->dtype)),
+                           fmt::format("cannot {} {} and {}: {} and {} have no common dtype", what,
+                                       describe(a), describe(b), name(da->dtype), name(db->dtype)),
                            span)
-                    .help(is_bool(da->dtype) || is_bool(db->dtype) ? "convert the bools: `i32(…)` or `f32(…)`"
-                                                                   : "convert one side, for example `i64(…)`"));
+                    .help(is_bool(da->dtype) || is_bool(db->dtype)
+                              ? "convert the bools: `i32(…)` or `f32(…)`"
+                              : "convert one side, for example `i64(…)`"));
   return *t;
 }
 
@@ -209,8 +215,8 @@ Result<ArrayPtr> Evaluator::as_array(const Value& v, DType t, Span span) {
     return c.array;
   }
   if (!v.is_scalar())
-    return fail(ErrorKind::Type, "E0202", fmt::format("a number or an array is needed here, not {}", describe(v)),
-                span);
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("a number or an array is needed here, not {}", describe(v)), span);
   Value c = v;
   if (v.weak) {
     GK_TRY(c, cast_weak(v, t, span));
@@ -246,9 +252,10 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
     if (a.is_aggregate()) {
       if (aggregate && (aggregate->items->items.size() != a.items->items.size() ||
                         aggregate->items->names != a.items->names))
-        return fail(ErrorKind::Type, "E0202",
-                    fmt::format("cannot combine {} and {}: their fields differ", describe(*aggregate), describe(a)),
-                    span);
+        return fail(
+            ErrorKind::Type, "E0202",
+            fmt::format("cannot combine {} and {}: their fields differ", describe(*aggregate), describe(a)),
+            span);
       aggregate = &a;
     }
   if (aggregate) {
@@ -293,28 +300,33 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   bool arithmetic = (op >= ir::Op::Add && op <= ir::Op::Pow) || op == ir::Op::Neg || op == ir::Op::Abs ||
                     op == ir::Op::Sign || op == ir::Op::Min || op == ir::Op::Max;
   if (arithmetic && is_bool(t))
-    return fail(make_error(ErrorKind::Type, "E0204", fmt::format("cannot {} bools", op == ir::Op::Neg ? "negate" : what),
-                           span)
+    return fail(make_error(ErrorKind::Type, "E0204",
+                           fmt::format("cannot {} bools", op == ir::Op::Neg ? "negate" : what), span)
                     .help("use `&`, `|`, `^`, `~`, or convert them: `i32(…)`"));
   bool bitwise = op == ir::Op::And || op == ir::Op::Or || op == ir::Op::Xor || op == ir::Op::BitNot;
   if ((bitwise || op == ir::Op::Shl || op == ir::Op::Shr) && gk::is_float(t))
-    return fail(ErrorKind::Type, "E0201", fmt::format("`{}` is not defined for {}", ir::info(op).name, name(t)), span);
+    return fail(ErrorKind::Type, "E0201",
+                fmt::format("`{}` is not defined for {}", ir::info(op).name, name(t)), span);
   if ((op == ir::Op::Shl || op == ir::Op::Shr) && is_bool(t))
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name), span);
+    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
+                span);
   bool rounding = op == ir::Op::Floor || op == ir::Op::Ceil || op == ir::Op::Round || op == ir::Op::Trunc;
   if (rounding && is_integer(t)) return args[0];
   if (rounding && is_bool(t))
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name), span);
+    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
+                span);
   if (op == ir::Op::IsNan || op == ir::Op::IsInf || op == ir::Op::IsFinite) {
     if (!gk::is_float(t)) {
-      GK_TRY(auto same, elementwise(op == ir::Op::IsFinite ? ir::Op::Eq : ir::Op::Ne, {args[0], args[0]}, span));
+      GK_TRY(auto same,
+             elementwise(op == ir::Op::IsFinite ? ir::Op::Eq : ir::Op::Ne, {args[0], args[0]}, span));
       return same;
     }
   }
   ir::Op the_op = op;
   if (op == ir::Op::BitNot && is_bool(t)) the_op = ir::Op::Not;
 
-  bool result_bool = is_comparison(op) || op == ir::Op::IsNan || op == ir::Op::IsInf || op == ir::Op::IsFinite;
+  bool result_bool =
+      is_comparison(op) || op == ir::Op::IsNan || op == ir::Op::IsInf || op == ir::Op::IsFinite;
   bool all_host = true;
   for (const auto& a : args) all_host = all_host && a.is_scalar();
   if (all_host) {
@@ -331,8 +343,9 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
     auto d = ir::broadcast(dims, a->type.dims);
     if (!d) {
       Error e = std::move(d.error());
-      e.message = fmt::format("cannot {} {} and {}", what, ir::to_string(ir::Type{arrays.back()->type.dtype, dims}),
-                              ir::to_string(args[i].is_array() ? args[i].array->type : a->type));
+      e.message =
+          fmt::format("cannot {} {} and {}", what, ir::to_string(ir::Type{arrays.back()->type.dtype, dims}),
+                      ir::to_string(args[i].is_array() ? args[i].array->type : a->type));
       if (args.size() == 2 && args[0].is_array() && args[1].is_array())
         e.message = fmt::format("cannot {} {} and {}", what, describe(args[0]), describe(args[1]));
       return fail(std::move(e).at(span));
@@ -375,7 +388,8 @@ Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {
   return Value::unknown();
 }
 
-Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where, Span span) {
+Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where,
+                                Span span) {
   if (a.is_unknown() || b.is_unknown()) return Value::unknown();
   Result<Value> r = Value::unknown();
   if (a.kind == VKind::String && b.kind == VKind::String) {
@@ -405,8 +419,8 @@ Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, con
 Result<Value> Evaluator::matmul(const Value& a, const Value& b, Span span) {
   if (a.is_unknown() || b.is_unknown()) return Value::unknown();
   if (!a.is_array() || !b.is_array())
-    return fail(ErrorKind::Type, "E0202", fmt::format("`@` takes arrays, not {} and {}", describe(a), describe(b)),
-                span);
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("`@` takes arrays, not {} and {}", describe(a), describe(b)), span);
   GK_TRY(auto t, common_dtype(a, b, "multiply", span));
   if (is_bool(t)) return fail(ErrorKind::Type, "E0204", "`@` is not defined for bool", span);
   GK_TRY(auto x, as_array(a, t, span));
@@ -415,19 +429,22 @@ Result<Value> Evaluator::matmul(const Value& a, const Value& b, Span span) {
   return Value::of_array(r);
 }
 
-Result<Value> Evaluator::reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span) {
+Result<Value> Evaluator::reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims,
+                                Span span) {
   if (v.is_unknown()) return v;
   GK_TRY(auto a, as_array(v, span));
   bool logical = op == ir::Op::Any || op == ir::Op::All;
   if (logical && !is_bool(a->type.dtype))
     return fail(make_error(ErrorKind::Type, "E0201",
-                           fmt::format("`{}` takes bools, not {}", ir::info(op).name, ir::to_string(a->type)), span)
+                           fmt::format("`{}` takes bools, not {}", ir::info(op).name, ir::to_string(a->type)),
+                           span)
                     .help("compare first: `any(x != 0)`"));
   if (is_bool(a->type.dtype) && (op == ir::Op::Sum || op == ir::Op::Prod)) {
     GK_TRY(a, as_array(Value::of_array(a), DType::I64, span));
   }
   if (is_bool(a->type.dtype) && !logical)
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name), span);
+    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
+                span);
   ir::Attrs attrs;
   attrs.axes = std::move(axes);
   attrs.keepdims = keepdims;
@@ -438,7 +455,8 @@ Result<Value> Evaluator::reduce(ir::Op op, const Value& v, std::vector<int64_t> 
 Result<ArrayPtr> Evaluator::full(const ir::Type& t, const Value& v, Span span) {
   GK_TRY(auto c, as_array(v, t.dtype, span));
   if (running() && !num_elements(t.shape()))
-    return fail(ErrorKind::Shape, "E0307", fmt::format("{} has more elements than can be counted", to_string(t)), span);
+    return fail(ErrorKind::Shape, "E0307",
+                fmt::format("{} has more elements than can be counted", to_string(t)), span);
   return broadcast_to(c, t.dims, span);
 }
 

@@ -1,5 +1,5 @@
-// Matching a builtin call's arguments to its parameters. Owns the small reader that builtins share. Promises errors
-// that name the builtin and the argument.
+// Matching a builtin call's arguments to its parameters. Owns the small reader that builtins share. Promises
+// errors that name the builtin and the argument.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,14 +31,15 @@ class BuiltinArgs {
         ++next;
         if (at >= plain.size())
           return fail(ErrorKind::Type, "E0206",
-                      fmt::format("`{}` takes {} arguments at most, not {}", call.callee, plain.size(), call.args.size()),
+                      fmt::format("`{}` takes {} arguments at most, not {}", call.callee, plain.size(),
+                                  call.args.size()),
                       a.span);
       } else {
         at = 0;
         while (at < plain.size() && plain[at] != a.name) ++at;
         if (at == plain.size())
-          return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` has no argument `{}`", call.callee, a.name),
-                                 a.span)
+          return fail(make_error(ErrorKind::Type, "E0206",
+                                 fmt::format("`{}` has no argument `{}`", call.callee, a.name), a.span)
                           .note(fmt::format("its arguments are {}", fmt::join(plain, ", "))));
       }
       if (r.found_[at])
@@ -47,8 +48,8 @@ class BuiltinArgs {
     }
     for (size_t i = 0; i < plain.size(); ++i)
       if (!r.found_[i] && !optional[i])
-        return fail(ErrorKind::Type, "E0206", fmt::format("`{}` needs an argument `{}`", call.callee, plain[i]),
-                    call.span);
+        return fail(ErrorKind::Type, "E0206",
+                    fmt::format("`{}` needs an argument `{}`", call.callee, plain[i]), call.span);
     return r;
   }
   bool has(size_t i) const { return found_[i] != nullptr; }
@@ -70,14 +71,16 @@ class BuiltinArgs {
 inline Result<std::optional<int64_t>> host_int(const CallArg& a, const char* what) {
   if (a.value.is_unknown() || (a.value.is_scalar() && !a.value.known)) return std::optional<int64_t>{};
   if (!a.value.is_scalar() || !is_integer(a.value.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(a.value)), a.span);
+    return fail(ErrorKind::Type, "E0212",
+                fmt::format("{} is a host integer, not {}", what, describe(a.value)), a.span);
   return std::optional<int64_t>{a.value.scalar.i};
 }
 
 /// A dtype argument such as `dtype=f64`.
 inline Result<DType> dtype_arg(const CallArg& a) {
   if (a.value.kind != VKind::Type || a.value.type_def || a.value.type_syntax || a.value.dims)
-    return fail(ErrorKind::Type, "E0202", fmt::format("a dtype is needed, not {}", describe(a.value)), a.span);
+    return fail(ErrorKind::Type, "E0202", fmt::format("a dtype is needed, not {}", describe(a.value)),
+                a.span);
   return a.value.dtype;
 }
 

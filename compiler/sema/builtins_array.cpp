@@ -41,7 +41,8 @@ Result<Value> full(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"type", "value"}));
   if (a.unknown()) return Value::unknown();
   if (!a.value(1).is_scalar() && !(a.value(1).is_array() && a.value(1).array->type.rank() == 0))
-    return fail(ErrorKind::Type, "E0202", fmt::format("`full` takes a scalar, not {}", describe(a.value(1))), a.span(1));
+    return fail(ErrorKind::Type, "E0202", fmt::format("`full` takes a scalar, not {}", describe(a.value(1))),
+                a.span(1));
   return filled(ev, a.value(0), a.value(1), a.span(0), call.span);
 }
 
@@ -117,7 +118,8 @@ Result<Value> arange(Evaluator& ev, Call& call) {
   bool floating = false, known = true;
   for (const auto* v : {&start, &stop, &step}) {
     if (!v->is_scalar() || is_bool(v->scalar.dtype))
-      return fail(ErrorKind::Type, "E0212", fmt::format("`arange` takes host numbers, not {}", describe(*v)), call.span);
+      return fail(ErrorKind::Type, "E0212", fmt::format("`arange` takes host numbers, not {}", describe(*v)),
+                  call.span);
     floating = floating || v->scalar.is_float();
     known = known && v->known;
   }
@@ -131,15 +133,18 @@ Result<Value> arange(Evaluator& ev, Call& call) {
     if (floating) {
       double s = step.scalar.as_double();
       count = std::ceil((stop.scalar.as_double() - start.scalar.as_double()) / s);
-      if (s == 0 || std::isnan(count)) return fail(ErrorKind::Shape, "E0309", "`arange` needs a step other than 0", call.span);
-      if (count > 9e18) return fail(ErrorKind::Shape, "E0307", "`arange` has more elements than can be counted", call.span);
+      if (s == 0 || std::isnan(count))
+        return fail(ErrorKind::Shape, "E0309", "`arange` needs a step other than 0", call.span);
+      if (count > 9e18)
+        return fail(ErrorKind::Shape, "E0307", "`arange` has more elements than can be counted", call.span);
       n = ir::Dim::known(std::max<int64_t>(0, static_cast<int64_t>(count)));
     } else {
       int64_t s = step.scalar.i, lo = start.scalar.i, hi = stop.scalar.i;
       if (s == 0) return fail(ErrorKind::Shape, "E0309", "`arange` needs a step other than 0", call.span);
       __int128 span128 = static_cast<__int128>(hi) - lo;
       __int128 steps = s > 0 ? (span128 + s - 1) / s : (span128 + s + 1) / s;
-      if (steps > INT64_MAX) return fail(ErrorKind::Shape, "E0307", "`arange` has more elements than can be counted", call.span);
+      if (steps > INT64_MAX)
+        return fail(ErrorKind::Shape, "E0307", "`arange` has more elements than can be counted", call.span);
       n = ir::Dim::known(steps < 0 ? 0 : static_cast<int64_t>(steps));
       if (lo == 0 && s == 1 && !stop.text.empty() && n.value == hi) n.name = stop.text;
     }
@@ -163,8 +168,8 @@ Result<Value> linspace(Evaluator& ev, Call& call) {
   if (a.unknown()) return Value::unknown();
   for (size_t k = 0; k < 2; ++k)
     if (!a.value(k).is_scalar() || is_bool(a.value(k).scalar.dtype))
-      return fail(ErrorKind::Type, "E0212", fmt::format("`linspace` takes host numbers, not {}", describe(a.value(k))),
-                  a.span(k));
+      return fail(ErrorKind::Type, "E0212",
+                  fmt::format("`linspace` takes host numbers, not {}", describe(a.value(k))), a.span(k));
   DType t = ev.default_float();
   for (size_t k = 0; k < 2; ++k)
     if (!a.value(k).weak && a.value(k).scalar.is_float()) t = a.value(k).scalar.dtype;
@@ -184,8 +189,9 @@ Result<Value> linspace(Evaluator& ev, Call& call) {
   GK_TRY(x, ev.elementwise(ir::Op::Mul, {x, f64((hi - lo) / steps)}, call.span));
   GK_TRY(x, ev.elementwise(ir::Op::Add, {x, f64(lo)}, call.span));
   if (n && *n > 1) {
-    GK_TRY(auto last, ev.elementwise(ir::Op::Eq, {Value::of_array(i), Value::of_scalar(Scalar::of_int(*n - 1))},
-                                     call.span));
+    GK_TRY(auto last,
+           ev.elementwise(ir::Op::Eq, {Value::of_array(i), Value::of_scalar(Scalar::of_int(*n - 1))},
+                          call.span));
     GK_TRY(x, ev.elementwise(ir::Op::Where, {last, f64(hi), x}, call.span));
   }
   return ev.cast(x, t, call.span);
@@ -221,7 +227,8 @@ Result<std::vector<std::optional<int64_t>>> extents_of(Call& call, size_t from, 
   for (size_t i = from; i < call.args.size(); ++i) {
     const auto& a = call.args[i];
     if (!a.name.empty())
-      return fail(ErrorKind::Type, "E0206", fmt::format("`{}` has no argument `{}`", call.callee, a.name), a.span);
+      return fail(ErrorKind::Type, "E0206", fmt::format("`{}` has no argument `{}`", call.callee, a.name),
+                  a.span);
     if (a.value.kind == VKind::Tuple || a.value.kind == VKind::List)
       for (const auto& v : a.value.items->items) values.emplace_back(v, a.span);
     else
@@ -234,13 +241,14 @@ Result<std::vector<std::optional<int64_t>>> extents_of(Call& call, size_t from, 
       continue;
     }
     if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-      return fail(make_error(ErrorKind::Type, "E0212", fmt::format("an extent is a host integer, not {}", describe(v)),
-                             span)
+      return fail(make_error(ErrorKind::Type, "E0212",
+                             fmt::format("an extent is a host integer, not {}", describe(v)), span)
                       .help("write the extents as a tuple: `(2, 3)`"));
     out.push_back(v.scalar.i);
     if (named) named->push_back(ir::Dim::known(v.scalar.i, v.text));
   }
-  if (out.size() > kMaxRank) return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", call.span);
+  if (out.size() > kMaxRank)
+    return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", call.span);
   return out;
 }
 
@@ -265,7 +273,8 @@ Result<Value> reshape(Evaluator& ev, Call& call) {
     }
     if (*extents[i] < 0) return fail(ErrorKind::Shape, "E0305", "an extent cannot be negative", call.span);
     if (__builtin_mul_overflow(product, *extents[i], &product))
-      return fail(ErrorKind::Shape, "E0307", "the new shape has more elements than can be counted", call.span);
+      return fail(ErrorKind::Shape, "E0307", "the new shape has more elements than can be counted",
+                  call.span);
   }
   if (hole >= 0) {
     dims[static_cast<size_t>(hole)] = ev.fresh_dim();
@@ -309,10 +318,12 @@ Result<Value> transpose(Evaluator& ev, Call& call) {
     rest.args[0].name.clear();
     GK_TRY(auto axes, extents_of(rest, 0, nullptr));
     for (auto k : axes) {
-      if (!k) return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(1));
+      if (!k)
+        return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(1));
       int64_t axis = *k < 0 ? *k + rank : *k;
       if (axis < 0 || axis >= rank)
-        return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", *k, rank), a.span(1));
+        return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", *k, rank),
+                    a.span(1));
       attrs.axes.push_back(axis);
     }
   }
@@ -329,7 +340,8 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
   std::vector<ir::Dim> dims;
   GK_TRY(auto extents, extents_of(call, 1, &dims));
   for (size_t i = 0; i < extents.size(); ++i)
-    if (extents[i] && *extents[i] < 0) return fail(ErrorKind::Shape, "E0303", "an extent cannot be negative", call.span);
+    if (extents[i] && *extents[i] < 0)
+      return fail(ErrorKind::Shape, "E0303", "an extent cannot be negative", call.span);
   auto joint = ir::broadcast(x->type.dims, dims);
   bool fits = joint && joint->size() == dims.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = ir::equal((*joint)[i], dims[i]) != ir::Tri::No;
@@ -350,8 +362,8 @@ Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
   } else if (a.value(0).is_unknown()) {
     return Value::unknown();
   } else {
-    return fail(ErrorKind::Type, "E0202", fmt::format("`{}` takes a list of arrays, not {}", call.callee,
-                                                      describe(a.value(0))),
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("`{}` takes a list of arrays, not {}", call.callee, describe(a.value(0))),
                 a.span(0));
   }
   if (items.empty()) return fail(ErrorKind::Type, "E0202", "nothing to join", call.span);
@@ -371,11 +383,13 @@ Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
   int64_t axis = 0;
   if (a.has(1)) {
     GK_TRY(auto k, host_int(a[1], "an axis"));
-    if (!k) return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(1));
+    if (!k)
+      return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(1));
     axis = *k < 0 ? *k + rank : *k;
   }
   if (axis < 0 || axis >= rank)
-    return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", axis, rank), call.span);
+    return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", axis, rank),
+                call.span);
   std::vector<ArrayPtr> parts;
   for (auto& v : items) {
     GK_TRY(auto x, ev.as_array(v, *t, call.span));
@@ -406,16 +420,17 @@ Result<Value> take(Evaluator& ev, Call& call) {
   int64_t axis = 0;
   if (a.has(2)) {
     GK_TRY(auto k, host_int(a[2], "an axis"));
-    if (!k) return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(2));
+    if (!k)
+      return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(2));
     axis = *k < 0 ? *k + x->type.rank() : *k;
   }
   if (axis < 0 || axis >= x->type.rank())
-    return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for {}", axis, ir::to_string(x->type)),
-                call.span);
+    return fail(ErrorKind::Shape, "E0304",
+                fmt::format("axis {} is out of range for {}", axis, ir::to_string(x->type)), call.span);
   GK_TRY(auto i, ev.as_array(a.value(1), a.span(1)));
   if (!is_integer(i->type.dtype))
-    return fail(ErrorKind::Type, "E0201", fmt::format("an index is an integer, not {}", ir::to_string(i->type)),
-                a.span(1));
+    return fail(ErrorKind::Type, "E0201",
+                fmt::format("an index is an integer, not {}", ir::to_string(i->type)), a.span(1));
   GK_TRY(i, ev.as_array(Value::of_array(i), DType::I64, a.span(1)));
   ir::Attrs attrs;
   attrs.axes = {axis};
@@ -429,27 +444,33 @@ Result<Value> list(Evaluator& ev, Call& call) {
   r.items = std::make_shared<Aggregate>();
   if (call.args.size() == 2 && call.args[1].value.kind == VKind::Function) {
     GK_TRY(auto n, host_int(call.args[0], "the length of a list"));
-    if (n && *n < 0) return fail(ErrorKind::Shape, "E0303", "the length of a list cannot be negative", call.span);
-    if (n && *n > 1'000'000) return fail(ErrorKind::Shape, "E0307", "a list of over a million elements", call.span);
-    if (!n && ev.running()) return fail(ErrorKind::Type, "E0212", "the length of a list must be known", call.span);
+    if (n && *n < 0)
+      return fail(ErrorKind::Shape, "E0303", "the length of a list cannot be negative", call.span);
+    if (n && *n > 1'000'000)
+      return fail(ErrorKind::Shape, "E0307", "a list of over a million elements", call.span);
+    if (!n && ev.running())
+      return fail(ErrorKind::Type, "E0212", "the length of a list must be known", call.span);
     for (int64_t i = 0; i < n.value_or(1); ++i) {
       GK_CHECK(ev.poll(call.span));
-      GK_TRY(auto v, ev.call_lambda(call.args[1].value,
-                                    {n ? Value::of_scalar(Scalar::of_int(i)) : Value::unknown_scalar(DType::I64)},
-                                    call.span));
+      GK_TRY(auto v,
+             ev.call_lambda(call.args[1].value,
+                            {n ? Value::of_scalar(Scalar::of_int(i)) : Value::unknown_scalar(DType::I64)},
+                            call.span));
       r.items->items.push_back(ev.bind_value(v));
     }
     if (!n) return Value::unknown();
     return r;
   }
   for (auto& a : call.args) {
-    if (!a.name.empty()) return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
+    if (!a.name.empty())
+      return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
     r.items->items.push_back(ev.bind_value(a.value));
   }
   return r;
 }
 
-// ---- random ------------------------------------------------------------------------------------------------------------
+// ---- random
+// ------------------------------------------------------------------------------------------------------------
 
 Result<Value> rng(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"seed?"}));
@@ -457,14 +478,15 @@ Result<Value> rng(Evaluator& ev, Call& call) {
   if (a.has(0)) {
     if (a.unknown()) return Value::unknown();
     if (!a.value(0).is_scalar() || !is_integer(a.value(0).scalar.dtype))
-      return fail(ErrorKind::Type, "E0212", fmt::format("a seed is a host integer, not {}", describe(a.value(0))),
-                  a.span(0));
+      return fail(ErrorKind::Type, "E0212",
+                  fmt::format("a seed is a host integer, not {}", describe(a.value(0))), a.span(0));
     GK_TRY(seed, ev.cast(a.value(0), DType::U64, a.span(0)));
   }
   GK_TRY(auto i, iota(ev, {ir::Dim::known(2)}, 0, call.span));
   GK_TRY(auto first, ev.elementwise(ir::Op::Eq, {Value::of_array(i), weak_int(0)}, call.span));
-  GK_TRY(auto state, ev.elementwise(ir::Op::Where, {first, seed, Value::of_scalar(Scalar::of_int(0, DType::U64))},
-                                    call.span));
+  GK_TRY(auto state,
+         ev.elementwise(ir::Op::Where, {first, seed, Value::of_scalar(Scalar::of_int(0, DType::U64))},
+                        call.span));
   static const auto type = [] {
     auto t = std::make_shared<TypeDef>();
     t->name = "rng";
@@ -479,14 +501,16 @@ Result<Value> rng(Evaluator& ev, Call& call) {
   return r;
 }
 
-Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type, Span type_span, ir::Op op, DType t) {
+Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type, Span type_span, ir::Op op,
+                   DType t) {
   if (!state.is_mut || !state.place)
-    return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` advances the generator", call.callee), state.span)
+    return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` advances the generator", call.callee),
+                           state.span)
                     .help("pass it `mut`"));
   if (state.place->is_unknown()) return Value::unknown();
   if (state.place->kind != VKind::Record || state.place->items->names != std::vector<std::string>{"state"})
-    return fail(ErrorKind::Type, "E0202", fmt::format("a generator made by `rng` is needed, not {}",
-                                                      describe(*state.place)),
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("a generator made by `rng` is needed, not {}", describe(*state.place)),
                 state.span);
   GK_TRY(auto shape, ev.array_type(type, type_span));
   ArrayPtr& s = state.place->items->items[0].array;
@@ -508,7 +532,8 @@ Result<Value> random(Evaluator& ev, Call& call) {
   if (a.value(1).is_unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(1), a.span(1)));
   if (!gk::is_float(t.dtype))
-    return fail(ErrorKind::Type, "E0201", fmt::format("`{}` gives floats, not {}", call.callee, name(t.dtype)), a.span(1));
+    return fail(ErrorKind::Type, "E0201",
+                fmt::format("`{}` gives floats, not {}", call.callee, name(t.dtype)), a.span(1));
   return draw(ev, call, a[0], a.value(1), a.span(1), op, t.dtype);
 }
 
@@ -517,19 +542,22 @@ Result<Value> randint(Evaluator& ev, Call& call) {
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(3), a.span(3)));
   if (!is_integer(t.dtype))
-    return fail(ErrorKind::Type, "E0201", fmt::format("`randint` gives integers, not {}", name(t.dtype)), a.span(3));
+    return fail(ErrorKind::Type, "E0201", fmt::format("`randint` gives integers, not {}", name(t.dtype)),
+                a.span(3));
   GK_TRY(auto lo, host_int(a[1], "the lower bound"));
   GK_TRY(auto hi, host_int(a[2], "the upper bound"));
   if (lo && hi && *hi <= *lo)
-    return fail(ErrorKind::Type, "E0203", fmt::format("`randint` from {} up to {} has nothing to draw", *lo, *hi),
-                call.span);
+    return fail(ErrorKind::Type, "E0203",
+                fmt::format("`randint` from {} up to {} has nothing to draw", *lo, *hi), call.span);
   GK_TRY(auto u, draw(ev, call, a[0], a.value(3), a.span(3), ir::Op::RngUniform, DType::F64));
   if (u.is_unknown()) return u;
   double range = lo && hi ? static_cast<double>(*hi) - static_cast<double>(*lo) : 1;
-  GK_TRY(auto x, ev.elementwise(ir::Op::Mul, {u, Value::of_scalar(Scalar::of_float(range, DType::F64))}, call.span));
+  GK_TRY(auto x,
+         ev.elementwise(ir::Op::Mul, {u, Value::of_scalar(Scalar::of_float(range, DType::F64))}, call.span));
   GK_TRY(x, ev.elementwise(ir::Op::Floor, {x}, call.span));
   GK_TRY(x, ev.cast(x, t.dtype, call.span));
-  return ev.elementwise(ir::Op::Add, {x, Value::of_scalar(Scalar::of_int(lo.value_or(0), t.dtype))}, call.span);
+  return ev.elementwise(ir::Op::Add, {x, Value::of_scalar(Scalar::of_int(lo.value_or(0), t.dtype))},
+                        call.span);
 }
 
 }  // namespace
@@ -539,26 +567,29 @@ const std::vector<BuiltinInfo> kArrayBuiltins = {
     {"zeros", "zeros(f32[N, …])", "An array (or a record type's arrays) of zeros.", constant<0>},
     {"ones", "ones(f32[N, …])", "An array of ones.", constant<1>},
     {"full", "full(f32[N, …], value)", "An array of one value.", full},
-    {"zeros_like", "zeros_like(x)", "Zeros of x's shape and dtype; records field by field.", constant_like<0>},
+    {"zeros_like", "zeros_like(x)", "Zeros of x's shape and dtype; records field by field.",
+     constant_like<0>},
     {"ones_like", "ones_like(x)", "Ones of x's shape and dtype.", constant_like<1>},
     {"full_like", "full_like(x, value)", "One value in x's shape and dtype.", full_like},
     {"copy", "copy(x)", "The same values in storage of their own.", copy},
-    {"arange", "arange(start, stop, step, dtype=)", "start, start + step, … below stop; i64, or the default float.",
-     arange},
+    {"arange", "arange(start, stop, step, dtype=)",
+     "start, start + step, … below stop; i64, or the default float.", arange},
     {"linspace", "linspace(start, stop, n, dtype=)", "n points from start to stop, both included.", linspace},
     {"eye", "eye(n, m, dtype=)", "Ones on the diagonal, zeros elsewhere.", eye},
-    {"reshape", "reshape(x, (2, 3))", "The same elements in row-major order in another shape; one extent may be -1.",
-     reshape},
+    {"reshape", "reshape(x, (2, 3))",
+     "The same elements in row-major order in another shape; one extent may be -1.", reshape},
     {"transpose", "transpose(x, axes)", "Axes in another order; reversed by default.", transpose},
     {"broadcast_to", "broadcast_to(x, (2, 3))", "x repeated along new and unit axes.", broadcast_to},
     {"concat", "concat([a, b], axis=0)", "Arrays one after the other along an axis.", concat},
     {"stack", "stack([a, b], axis=0)", "Arrays of one shape along a new axis.", stack},
     {"take", "take(x, index, axis=0)", "Elements of x by integer index along an axis.", take},
     {"list", "list(n, i => …) or list(a, b, …)", "A fixed list.", list},
-    {"rng", "rng(seed=)", "A counter-based random generator (Philox 4x32-10); its counter is device state.", rng},
+    {"rng", "rng(seed=)", "A counter-based random generator (Philox 4x32-10); its counter is device state.",
+     rng},
     {"rand", "rand(mut r, f32[N])", "Uniform in [0, 1).", random<ir::Op::RngUniform>},
     {"randn", "randn(mut r, f32[N])", "Standard normal.", random<ir::Op::RngNormal>},
-    {"randint", "randint(mut r, lo, hi, i64[N])", "Uniform integers from lo up to but not including hi.", randint},
+    {"randint", "randint(mut r, lo, hi, i64[N])", "Uniform integers from lo up to but not including hi.",
+     randint},
 };
 
 }  // namespace gk::sema

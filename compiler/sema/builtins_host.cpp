@@ -22,7 +22,9 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
       GK_TRY(auto a, ev.download(v, span));
       return ev.effects()->format(a);
     }
-    case VKind::Record: case VKind::List: case VKind::Tuple: {
+    case VKind::Record:
+    case VKind::List:
+    case VKind::Tuple: {
       std::string out = v.kind == VKind::Record ? (v.items->type ? v.items->type->name : "") + "("
                         : v.kind == VKind::List ? "["
                                                 : "(";
@@ -75,12 +77,13 @@ Result<Value> item(Evaluator& ev, Call& call) {
   if (v.is_unknown()) return v;
   if (v.is_scalar()) return ev.strengthen(v);
   if (!v.is_array())
-    return fail(ErrorKind::Type, "E0202", fmt::format("`item` takes an array of one element, not {}", describe(v)),
-                a.span(0));
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("`item` takes an array of one element, not {}", describe(v)), a.span(0));
   GK_CHECK(ev.refuse_in_capture("`item`", call.span));
   const auto& t = v.array->type;
   if (t.fully_known() && num_elements(t.shape()) != 1)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("`item` takes one element, not {}", ir::to_string(t)), a.span(0));
+    return fail(ErrorKind::Shape, "E0303", fmt::format("`item` takes one element, not {}", ir::to_string(t)),
+                a.span(0));
   if (!ev.running()) return Value::unknown_scalar(t.dtype);
   GK_TRY(auto s, ev.item(v, call.span));
   return Value::of_scalar(s);
@@ -95,8 +98,8 @@ Result<Value> len(Evaluator& ev, Call& call) {
       return ev.running() ? Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.strings->size())))
                           : Value::unknown_scalar(DType::I64);
     case VKind::String: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.text.size())));
-    case VKind::List: case VKind::Tuple:
-      return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.items->items.size())));
+    case VKind::List:
+    case VKind::Tuple: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.items->items.size())));
     case VKind::Array:
       if (v.array->type.rank() > 0) return dim_scalar(v.array->type.dims[0]);
       [[fallthrough]];
@@ -155,7 +158,8 @@ Result<Value> host(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   if (a.unknown()) return Value::unknown();
   if (!a.value(0).is_array())
-    return fail(ErrorKind::Type, "E0202", fmt::format("`host` takes an array, not {}", describe(a.value(0))), a.span(0));
+    return fail(ErrorKind::Type, "E0202", fmt::format("`host` takes an array, not {}", describe(a.value(0))),
+                a.span(0));
   GK_CHECK(ev.refuse_in_capture("`host`", call.span));
   if (!ev.running()) {
     auto r = ev.trace().pending(a.value(0).array->type, -1);
@@ -180,7 +184,8 @@ Result<Value> load(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"path"}));
   if (a.unknown()) return Value::unknown();
   if (a.value(0).kind != VKind::String)
-    return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))), a.span(0));
+    return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))),
+                a.span(0));
   GK_CHECK(ev.refuse_in_capture("`load`", call.span));
   if (!ev.running()) return Value::unknown();
   auto arrays = ev.effects()->load(a.value(0).text);
@@ -223,8 +228,8 @@ Result<Value> save(Evaluator& ev, Call& call) {
                     .help("`save(\"x.npy\", x)` or `save(\"p.npz\", w=w, b=b)`"));
   if (call.args[0].value.is_unknown()) return Value::none();
   if (call.args[0].value.kind != VKind::String)
-    return fail(ErrorKind::Type, "E0202", fmt::format("`save` takes a path, not {}", describe(call.args[0].value)),
-                call.args[0].span);
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("`save` takes a path, not {}", describe(call.args[0].value)), call.args[0].span);
   GK_CHECK(ev.refuse_in_capture("`save`", call.span));
   const std::string& path = call.args[0].value.text;
   bool npz = path.size() > 4 && path.ends_with(".npz");

@@ -62,8 +62,8 @@ Result<std::vector<int64_t>> axes_of(const BuiltinArgs& a, size_t i, int rank) {
       return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(i));
     int64_t k = v.scalar.i < 0 ? v.scalar.i + rank : v.scalar.i;
     if (k < 0 || k >= rank)
-      return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is out of range for rank {}", v.scalar.i, rank),
-                  a.span(i));
+      return fail(ErrorKind::Shape, "E0304",
+                  fmt::format("axis {} is out of range for rank {}", v.scalar.i, rank), a.span(i));
     if (std::find(axes.begin(), axes.end(), k) != axes.end())
       return fail(ErrorKind::Shape, "E0304", fmt::format("axis {} is given twice", v.scalar.i), a.span(i));
     axes.push_back(k);
@@ -76,7 +76,8 @@ Result<bool> flag(const BuiltinArgs& a, size_t i) {
   if (!a.has(i)) return false;
   const Value& v = a.value(i);
   if (!v.is_scalar() || !is_bool(v.scalar.dtype) || !v.known)
-    return fail(ErrorKind::Type, "E0202", fmt::format("a host bool is needed, not {}", describe(v)), a.span(i));
+    return fail(ErrorKind::Type, "E0202", fmt::format("a host bool is needed, not {}", describe(v)),
+                a.span(i));
   return v.scalar.i != 0;
 }
 
@@ -88,13 +89,16 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
     return fail(ErrorKind::Type, "E0202",
                 fmt::format("`{}` takes one array, not {}", call.callee, describe(a.value(0))), a.span(0));
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  if (a.has(1) && (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a[1].name.empty() && a.value(1).is_array())
-    return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` reduces one array", call.callee), a.span(1))
-                    .help(op == ir::Op::ReduceMax ? "for two arrays use `maximum`" : "for two arrays use `minimum`"));
+  if (a.has(1) && (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a[1].name.empty() &&
+      a.value(1).is_array())
+    return fail(
+        make_error(ErrorKind::Type, "E0206", fmt::format("`{}` reduces one array", call.callee), a.span(1))
+            .help(op == ir::Op::ReduceMax ? "for two arrays use `maximum`" : "for two arrays use `minimum`"));
   GK_TRY(auto axes, axes_of(a, 1, x->type.rank()));
   GK_TRY(auto keep, flag(a, 2));
   if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && a.has(1) && axes.size() != 1)
-    return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee), a.span(1));
+    return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee),
+                a.span(1));
   return ev.reduce(op, Value::of_array(x), std::move(axes), keep, call.span);
 }
 
@@ -116,8 +120,8 @@ Result<Value> mean(Evaluator& ev, Call& call) {
     known = known && d.is_known();
     count *= static_cast<double>(d.value);
   }
-  Value n = known ? Value::of_scalar(Scalar::of_float(count, DType::F64).cast(wide))
-                  : Value::unknown_scalar(wide);
+  Value n =
+      known ? Value::of_scalar(Scalar::of_float(count, DType::F64).cast(wide)) : Value::unknown_scalar(wide);
   GK_TRY(auto r, ev.elementwise(ir::Op::Div, {sum, n}, call.span));
   return ev.cast(r, result, call.span);
 }
@@ -126,8 +130,9 @@ Result<Value> dot_count(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  GK_TRY(auto nonzero, ev.elementwise(ir::Op::Ne, {Value::of_array(x), Value::of_scalar(Scalar::of_int(0), true)},
-                                      call.span));
+  GK_TRY(
+      auto nonzero,
+      ev.elementwise(ir::Op::Ne, {Value::of_array(x), Value::of_scalar(Scalar::of_int(0), true)}, call.span));
   std::vector<int64_t> axes;
   for (int k = 0; k < x->type.rank(); ++k) axes.push_back(k);
   return ev.reduce(ir::Op::Sum, nonzero, axes, false, call.span);
@@ -171,17 +176,21 @@ const std::vector<BuiltinInfo> kMathBuiltins = {
     {"isinf", "isinf(x)", "True where x is infinite.", unary<ir::Op::IsInf>},
     {"isfinite", "isfinite(x)", "True where x is neither NaN nor infinite.", unary<ir::Op::IsFinite>},
     {"pow", "pow(x, y)", "x to the power y, as `**`.", binary<ir::Op::Pow>},
-    {"minimum", "minimum(x, y)", "The smaller of two, elementwise; NaN if either is NaN.", binary<ir::Op::Min>},
-    {"maximum", "maximum(x, y)", "The larger of two, elementwise; NaN if either is NaN.", binary<ir::Op::Max>},
+    {"minimum", "minimum(x, y)", "The smaller of two, elementwise; NaN if either is NaN.",
+     binary<ir::Op::Min>},
+    {"maximum", "maximum(x, y)", "The larger of two, elementwise; NaN if either is NaN.",
+     binary<ir::Op::Max>},
     {"clip", "clip(x, lo, hi)", "minimum(maximum(x, lo), hi).", clip},
     {"where", "where(condition, x, y)", "x where the condition holds, else y; all three broadcast.", where},
     {"sum", "sum(x, axis=, keepdims=)", "Sum over axes (all by default); bools count in i64.",
      reduction<ir::Op::Sum>},
     {"prod", "prod(x, axis=, keepdims=)", "Product over axes.", reduction<ir::Op::Prod>},
-    {"mean", "mean(x, axis=, keepdims=)", "Arithmetic mean over axes; of integers and bools in the default float.",
-     mean},
-    {"min", "min(x, axis=, keepdims=)", "Smallest over axes; NaN if any is NaN.", reduction<ir::Op::ReduceMin>},
-    {"max", "max(x, axis=, keepdims=)", "Largest over axes; NaN if any is NaN.", reduction<ir::Op::ReduceMax>},
+    {"mean", "mean(x, axis=, keepdims=)",
+     "Arithmetic mean over axes; of integers and bools in the default float.", mean},
+    {"min", "min(x, axis=, keepdims=)", "Smallest over axes; NaN if any is NaN.",
+     reduction<ir::Op::ReduceMin>},
+    {"max", "max(x, axis=, keepdims=)", "Largest over axes; NaN if any is NaN.",
+     reduction<ir::Op::ReduceMax>},
     {"any", "any(x, axis=, keepdims=)", "True where any is; x is bool.", reduction<ir::Op::Any>},
     {"all", "all(x, axis=, keepdims=)", "True where all are; x is bool.", reduction<ir::Op::All>},
     {"argmin", "argmin(x, axis=, keepdims=)", "Index of the first smallest, i64.", reduction<ir::Op::ArgMin>},

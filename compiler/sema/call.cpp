@@ -17,8 +17,8 @@ namespace {
 void signature(const Value& v, std::string& out) {
   switch (v.kind) {
     case VKind::Scalar:
-      out += fmt::format("s{}{}{}:{}:{};", static_cast<int>(v.scalar.dtype), v.weak ? "w" : "", v.known ? "k" : "u",
-                         v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
+      out += fmt::format("s{}{}{}:{}:{};", static_cast<int>(v.scalar.dtype), v.weak ? "w" : "",
+                         v.known ? "k" : "u", v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
       break;
     case VKind::Array: {
       out += fmt::format("a{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted));
@@ -26,7 +26,9 @@ void signature(const Value& v, std::string& out) {
       out += "];";
       break;
     }
-    case VKind::Record: case VKind::List: case VKind::Tuple:
+    case VKind::Record:
+    case VKind::List:
+    case VKind::Tuple:
       out += v.kind == VKind::Record ? "r(" : "l(";
       for (const auto& i : v.items->items) signature(i, out);
       out += ");";
@@ -60,8 +62,9 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
     if (a.is_mut) {
       GK_TRY(arg.place, place(*a.value, scope));
       if (!arg.place)
-        return fail(make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span)
-                        .help("pass the whole array, or write the result back with `.=`"));
+        return fail(
+            make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span)
+                .help("pass the whole array, or write the result back with `.=`"));
       arg.value = *arg.place;
     } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin && takes_list(f.text)) {
       // `concat([a, b])`: a list of arrays of any shapes, and extents that stay on the host.
@@ -126,9 +129,11 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
   }
   const Expr& l = *f.callable->lambda;
   if (l.params.size() != args.size())
-    return fail(make_error(ErrorKind::Type, "E0206",
-                           fmt::format("this function takes {} arguments, not {}", l.params.size(), args.size()), span)
-                    .label(l.span, "defined here"));
+    return fail(
+        make_error(ErrorKind::Type, "E0206",
+                   fmt::format("this function takes {} arguments, not {}", l.params.size(), args.size()),
+                   span)
+            .label(l.span, "defined here"));
   auto inner = std::make_shared<Scope>();
   inner->parent = f.callable->scope;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -168,8 +173,9 @@ Result<void> Evaluator::check_overlap(const Call& call) {
       bool overlap = false;
       for_each_array(*call.args[i].place, [&](const ArrayPtr& a) {
         for_each_array(call.args[j].value, [&](const ArrayPtr& b) {
-          overlap = overlap || a == b || (a->storage && a->storage == b->storage && a->storage->owner == a.get() &&
-                                          a->storage->owner == b.get());
+          overlap = overlap || a == b ||
+                    (a->storage && a->storage == b->storage && a->storage->owner == a.get() &&
+                     a->storage->owner == b.get());
         });
       });
       if (overlap)
@@ -185,9 +191,10 @@ Result<void> Evaluator::check_overlap(const Call& call) {
 Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   const syntax::FnDef& fn = *c.fn;
   if (std::find(call_stack_.begin(), call_stack_.end(), &fn) != call_stack_.end())
-    return fail(make_error(ErrorKind::Unsupported, "E0406", fmt::format("`{}` calls itself", fn.name), call.span)
-                    .label(fn.name_span, "defined here")
-                    .help("write it as a loop"));
+    return fail(
+        make_error(ErrorKind::Unsupported, "E0406", fmt::format("`{}` calls itself", fn.name), call.span)
+            .label(fn.name_span, "defined here")
+            .help("write it as a loop"));
   auto inner = std::make_shared<Scope>();
   inner->parent = c.scope;
   inner->function_boundary = true;
@@ -203,13 +210,14 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
       for (size_t i = 0; i < fn.params.size(); ++i)
         if (fn.params[i].name == a.name) at = i;
       if (at == fn.params.size())
-        return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` has no parameter `{}`", fn.name, a.name),
-                               a.span)
+        return fail(make_error(ErrorKind::Type, "E0206",
+                               fmt::format("`{}` has no parameter `{}`", fn.name, a.name), a.span)
                         .label(fn.name_span, "defined here"));
     }
     if (at >= given.size())
       return fail(make_error(ErrorKind::Type, "E0206",
-                             fmt::format("`{}` takes {} arguments, not {}", fn.name, fn.params.size(), call.args.size()),
+                             fmt::format("`{}` takes {} arguments, not {}", fn.name, fn.params.size(),
+                                         call.args.size()),
                              a.span)
                       .label(fn.name_span, "defined here"));
     if (given[at])
@@ -221,8 +229,8 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     const auto& p = fn.params[i];
     if (!given[i]) {
       if (!p.fallback)
-        return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` needs an argument for `{}`", fn.name, p.name),
-                               call.span)
+        return fail(make_error(ErrorKind::Type, "E0206",
+                               fmt::format("`{}` needs an argument for `{}`", fn.name, p.name), call.span)
                         .label(p.span, "declared here"));
       defaults[i].span = p.fallback->span;
       GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
@@ -233,8 +241,8 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
                              given[i]->span)
                       .help("say so at the call: `mut …`"));
     if (!p.is_mut && given[i]->is_mut)
-      return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` of `{}` is not `mut`", p.name, fn.name),
-                             given[i]->span)
+      return fail(make_error(ErrorKind::Type, "E0206",
+                             fmt::format("`{}` of `{}` is not `mut`", p.name, fn.name), given[i]->span)
                       .label(p.span, "declared here"));
   }
   GK_CHECK(check_overlap(call));
@@ -272,7 +280,8 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   auto r = run_fn_body(fn, inner);
   if (!r) {
     Error e = std::move(r.error());
-    if (e.labels.size() < 4 && e.span.begin != call.span.begin) e = std::move(e).label(call.span, "in this call");
+    if (e.labels.size() < 4 && e.span.begin != call.span.begin)
+      e = std::move(e).label(call.span, "in this call");
     return fail(std::move(e));
   }
   if (memo) check_memo_[key] = *r;
@@ -300,7 +309,8 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
   }
   if (r && fn.result && !(r->is_unknown())) {
     if (r->kind == VKind::None)
-      r = fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name), fn.name_span);
+      r = fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name),
+               fn.name_span);
     else
       r = conform(*r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
                   fmt::format("the result of `{}`", fn.name));
@@ -330,7 +340,8 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       v->is_param = true;
       v->span = p.span;
       if (p.type) {
-        GK_TRY(v->value, conform(Value::unknown(), *p.type, inner, true, p.span, fmt::format("`{}`", p.name)));
+        GK_TRY(v->value,
+               conform(Value::unknown(), *p.type, inner, true, p.span, fmt::format("`{}`", p.name)));
         v->value = bind_value(v->value);
       }
       if (p.is_mut) {
@@ -347,7 +358,8 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       if (flow == Flow::Return) r = return_value_;
     }
     if (fn.result && r.kind == VKind::None)
-      return fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name), fn.name_span);
+      return fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name),
+                  fn.name_span);
     if (fn.result && !r.is_unknown()) {
       GK_CHECK(conform(r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
                        fmt::format("the result of `{}`", fn.name)));
@@ -382,12 +394,14 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
       }
       if (at >= body.fields.size())
         return fail(make_error(ErrorKind::Type, "E0206",
-                               a.name.empty() ? fmt::format("`{}` has {} fields", t.type_def->name, body.fields.size())
-                                              : fmt::format("`{}` has no field `{}`", t.type_def->name, a.name),
+                               a.name.empty()
+                                   ? fmt::format("`{}` has {} fields", t.type_def->name, body.fields.size())
+                                   : fmt::format("`{}` has no field `{}`", t.type_def->name, a.name),
                                a.span)
                         .note(fmt::format("its fields are {}", fmt::join(body.field_names, ", "))));
       if (set[at])
-        return fail(ErrorKind::Type, "E0206", fmt::format("field `{}` is given twice", body.field_names[at]), a.span);
+        return fail(ErrorKind::Type, "E0206", fmt::format("field `{}` is given twice", body.field_names[at]),
+                    a.span);
       set[at] = true;
       GK_TRY(v.items->items[at], conform(a.value, *body.fields[at], t.type_def->scope, false, a.span,
                                          fmt::format("field `{}`", body.field_names[at])));
@@ -401,15 +415,18 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
   if (t.type_def || t.type_syntax || t.dims)
     return fail(ErrorKind::Type, "E0207", "only a dtype or a record type can be called", call.span);
   if (call.args.size() != 1 || !call.args[0].name.empty())
-    return fail(ErrorKind::Type, "E0206", fmt::format("`{}(x)` converts one value", name(t.dtype)), call.span);
+    return fail(ErrorKind::Type, "E0206", fmt::format("`{}(x)` converts one value", name(t.dtype)),
+                call.span);
   const Value& v = call.args[0].value;
   if (v.kind == VKind::String) {
     if (!running()) return Value::unknown_scalar(t.dtype);
     char* end = nullptr;
     double d = std::strtod(v.text.c_str(), &end);
     if (v.text.empty() || *end)
-      return fail(ErrorKind::Runtime, "E0202", fmt::format("\"{}\" is not a number", v.text), call.args[0].span);
-    if (is_integer(t.dtype)) return Value::of_scalar(Scalar::of_int(std::strtoll(v.text.c_str(), nullptr, 10), t.dtype));
+      return fail(ErrorKind::Runtime, "E0202", fmt::format("\"{}\" is not a number", v.text),
+                  call.args[0].span);
+    if (is_integer(t.dtype))
+      return Value::of_scalar(Scalar::of_int(std::strtoll(v.text.c_str(), nullptr, 10), t.dtype));
     return Value::of_scalar(Scalar::of_float(d, DType::F64).cast(t.dtype));
   }
   // A weak literal is rounded once, here: f64(0.1) is the double nearest to 0.1.
@@ -478,7 +495,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   const syntax::KernelDef& def = *c.kernel;
   if (call.args.size() != def.params.size())
     return fail(make_error(ErrorKind::Type, "E0206",
-                           fmt::format("`{}` takes {} arguments, not {}", def.name, def.params.size(), call.args.size()),
+                           fmt::format("`{}` takes {} arguments, not {}", def.name, def.params.size(),
+                                       call.args.size()),
                            call.span)
                     .label(def.name_span, "defined here"));
   auto inner = std::make_shared<Scope>();
@@ -489,24 +507,27 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   for (size_t i = 0; i < call.args.size(); ++i) {
     auto& a = call.args[i];
     const auto& p = def.params[i];
-    if (!a.name.empty()) return fail(ErrorKind::Type, "E0206", "a kernel takes its arguments by position", a.span);
+    if (!a.name.empty())
+      return fail(ErrorKind::Type, "E0206", "a kernel takes its arguments by position", a.span);
     if (p.is_mut != a.is_mut)
       return fail(make_error(ErrorKind::Type, "E0206",
-                             fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "), a.span)
+                             fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "),
+                             a.span)
                       .label(p.span, "declared here"));
     if (a.value.is_unknown()) return Value::unknown();
     if (!a.value.is_array() && !a.value.is_scalar())
-      return fail(ErrorKind::Type, "E0202", fmt::format("a kernel takes arrays and scalars, not {}", describe(a.value)),
-                  a.span);
+      return fail(ErrorKind::Type, "E0202",
+                  fmt::format("a kernel takes arrays and scalars, not {}", describe(a.value)), a.span);
     KernelArg k;
     if (p.type) {
       // `mut` arrays must have the dtype as it is.
       auto dtype = parse_dtype(p.type->name);
       if (a.is_mut && a.value.is_array() && dtype && a.value.array->type.dtype != *dtype)
-        return fail(make_error(ErrorKind::Type, "E0211",
-                               fmt::format("`{}` is {}, but {} is declared", p.name, describe(a.value), p.type->name),
-                               a.span)
-                        .label(p.span, "declared here"));
+        return fail(
+            make_error(ErrorKind::Type, "E0211",
+                       fmt::format("`{}` is {}, but {} is declared", p.name, describe(a.value), p.type->name),
+                       a.span)
+                .label(p.span, "declared here"));
       auto r = conform(a.value, *p.type, inner, true, a.span, fmt::format("`{}`", p.name));
       if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
       if (!a.is_mut) a.value = std::move(*r);
@@ -569,7 +590,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   for (const auto& a : operands) node.operands.push_back(trace_->value_of(*a));
   for (const auto& x : lowered->extent_params)
     node.operands.push_back(trace_->param(
-        Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value), call.span));
+        Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value),
+        call.span));
   for (const auto& d : extents) node.operands.push_back(trace_->param(Scalar::of_int(d.value), call.span));
   node.attrs = std::move(attrs);
   auto ids = trace_->append_node(std::move(node), results);

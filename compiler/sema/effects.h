@@ -1,5 +1,5 @@
-// What the evaluator asks of the outside when it runs for real: executing modules, memory, graphs, files, printing.
-// The engine implements it; checking before running uses none of it. Promises nothing of its own.
+// What the evaluator asks of the outside when it runs for real: executing modules, memory, graphs, files,
+// printing. The engine implements it; checking before running uses none of it. Promises nothing of its own.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct Unit {
   ir::Module module;
   std::vector<StoragePtr> slots;
   Span span{};
-  std::string name;              // node name, "" in a capture
-  std::vector<int> after;        // graph nodes: edges
+  std::string name;        // node name, "" in a capture
+  std::vector<int> after;  // graph nodes: edges
   bool declared_after = false;
 };
 
@@ -34,7 +34,8 @@ class Effects {
   virtual Result<void> allocate(Storage& s) = 0;  // contents undefined
   virtual Result<interp::Array> download(const Storage& s) = 0;
   virtual Result<void> upload(Storage& s, const interp::Array& a) = 0;
-  /// Host or pinned memory to host or pinned memory, after the launches that use either; `offset` in elements.
+  /// Host or pinned memory to host or pinned memory, after the launches that use either; `offset` in
+  /// elements.
   virtual Result<void> copy_host(const Storage& src, int64_t offset, Storage& dst) = 0;
   virtual Result<void> synchronize() = 0;
   virtual bool sync_every_statement() const = 0;
@@ -47,7 +48,8 @@ class Effects {
   virtual Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) = 0;
   virtual Result<void> rebind(const std::shared_ptr<void>& exec,
                               const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) = 0;
-  /// A captured function's call: `unit` with the slots of this call; `handle` is null at first and kept by sema.
+  /// A captured function's call: `unit` with the slots of this call; `handle` is null at first and kept by
+  /// sema.
   virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                        const std::vector<StoragePtr>& slots,
                                        const std::vector<Scalar>& scalars, Span span) = 0;

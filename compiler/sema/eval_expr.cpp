@@ -41,14 +41,16 @@ std::optional<Value> named_constant(std::string_view n) {
 
 }  // namespace
 
-std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span, Error* why) {
+std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span,
+                                            Error* why) {
   bool beyond_function = false;
   std::vector<std::string_view> candidates;
   for (auto s = scope; s; s = s->parent) {
     if (auto it = s->names.find(name); it != s->names.end()) {
       const auto& v = it->second;
       if (beyond_function && v->kind != BindKind::Const) {
-        *why = make_error(ErrorKind::Type, "E0407", fmt::format("`{}` is not visible inside a function", name), span)
+        *why = make_error(ErrorKind::Type, "E0407",
+                          fmt::format("`{}` is not visible inside a function", name), span)
                    .label(v->span, "declared here")
                    .note("a function sees its parameters, consts, functions, kernels and types")
                    .help(fmt::format("pass it as a parameter, or declare `const {}`", name));
@@ -107,10 +109,12 @@ Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, c
   if (v.is_unknown()) return -1;
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
   if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)), e.span);
+    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
+                e.span);
   if (!v.known) return -1;
   if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, v.scalar.i), e.span);
+    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, v.scalar.i),
+                e.span);
   return v.scalar.i;
 }
 
@@ -123,12 +127,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
         if (e.uint_value > INT64_MAX) {
           if (*t != DType::U64)
-            return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", e.text, e.suffix), e.span);
+            return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", e.text, e.suffix),
+                        e.span);
           return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
         }
         return cast_weak(v, *t, e.span);
       }
-      if (e.uint_value > INT64_MAX) return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
+      if (e.uint_value > INT64_MAX)
+        return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
       return v;
     }
     case ExprKind::Float: {
@@ -143,7 +149,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
     case ExprKind::FString: return eval_fstring(e, scope);
     case ExprKind::Name: return eval_name(e, scope);
     case ExprKind::Wildcard:
-      return fail(ErrorKind::Syntax, "E0103", "`_` stands for an extent or a name not used, not for a value", e.span);
+      return fail(ErrorKind::Syntax, "E0103", "`_` stands for an extent or a name not used, not for a value",
+                  e.span);
     case ExprKind::Unary: {
       GK_TRY(auto v, eval(*e.lhs, scope));
       return unary(e.unary, v, e.span);
@@ -154,9 +161,11 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
           bool ok = v.is_unknown() || (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                     (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
           if (ok) return {};
-          return fail(make_error(ErrorKind::Type, "E0208",
-                                 fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)), at.span)
-                          .help(fmt::format("for arrays use `{}`", e.binary == BinaryOp::And ? "&" : "|")));
+          return fail(
+              make_error(ErrorKind::Type, "E0208",
+                         fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)),
+                         at.span)
+                  .help(fmt::format("for arrays use `{}`", e.binary == BinaryOp::And ? "&" : "|")));
         };
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
@@ -201,7 +210,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       Value v = Value::none();
       GK_TRY(auto flow, exec_block(*e.body, scope, &v));
       if (flow != Flow::Next)
-        return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave an expression", e.span);
+        return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave an expression",
+                    e.span);
       return v;
     }
     case ExprKind::Capture: return eval_capture(e, scope);
@@ -248,15 +258,16 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
             (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
   if (!ok)
-    return fail(make_error(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                           e.lhs->span)
+    return fail(make_error(ErrorKind::Type, "E0208",
+                           fmt::format("a condition is a scalar bool, not {}", describe(c)), e.lhs->span)
                     .help("for elementwise choice use `where(c, a, b)`"));
   auto run = [&](const std::unique_ptr<syntax::Block>& b, const syntax::ExprPtr& nested) -> Result<Value> {
     Value v = Value::none();
     if (b) {
       GK_TRY(auto flow, exec_block(*b, scope, &v));
       if (flow != Flow::Next)
-        return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave an expression", e.span);
+        return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave an expression",
+                    e.span);
     } else if (nested) {
       return eval(*nested, scope);
     }
@@ -284,8 +295,8 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     auto& names = base.items->names;
     auto it = std::find(names.begin(), names.end(), e.field);
     if (it != names.end()) return base.items->items[static_cast<size_t>(it - names.begin())];
-    return fail(make_error(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field),
-                           e.field_span)
+    return fail(make_error(ErrorKind::Type, "E0209",
+                           fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span)
                     .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
   }
   if (base.kind == VKind::Module) {
@@ -300,7 +311,8 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
         v.node = static_cast<int>(i);
         return v;
       }
-    return fail(ErrorKind::Type, "E0704", fmt::format("{} has no node `{}`", describe(base), e.field), e.field_span);
+    return fail(ErrorKind::Type, "E0704", fmt::format("{} has no node `{}`", describe(base), e.field),
+                e.field_span);
   }
   if (base.is_array() && e.field == "T") {
     ir::Attrs attrs;
@@ -309,7 +321,8 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto r, emit(ir::Op::Transpose, {base.array}, attrs, e.span));
     return Value::of_array(r);
   }
-  return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span);
+  return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field),
+              e.field_span);
 }
 
 Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
@@ -359,7 +372,8 @@ Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope
     literal_dtype_ = std::nullopt;
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())
-      return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)), x->span);
+      return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)),
+                  x->span);
     items.push_back(std::move(v));
   }
   // The dtype all elements meet in; weak ones adapt.

@@ -76,7 +76,8 @@ Result<Flow> Evaluator::exec_in(const syntax::Block& b, const ScopePtr& scope, V
 
 Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value) {
   GK_CHECK(poll(s.span));
-  if (running() && !capturing() && rolling_ == 0 && trace_->num_nodes() > static_cast<size_t>(options_.max_eager_nodes))
+  if (running() && !capturing() && rolling_ == 0 &&
+      trace_->num_nodes() > static_cast<size_t>(options_.max_eager_nodes))
     GK_CHECK(flush(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
   switch (s.kind) {
@@ -161,8 +162,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->span = b.name_span;
     auto bind = [&]() -> Result<void> {
       Value v;
-      if (auto d = options_.defines.find(b.name); s.bind == BindKind::Const && d != options_.defines.end() &&
-                                                  scope->parent == nullptr) {
+      if (auto d = options_.defines.find(b.name);
+          s.bind == BindKind::Const && d != options_.defines.end() && scope->parent == nullptr) {
         int32_t file = sources_.add("-D " + b.name, d->second);
         auto parsed = syntax::parse(sources_, file);
         if (!parsed.errors.empty()) return fail(std::move(parsed.errors[0]));
@@ -185,7 +186,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       }
       Span at = b.init ? b.init->span : b.span;
       if (v.kind == VKind::None)
-        return fail(ErrorKind::Type, "E0202", fmt::format("`{}` would hold nothing: this gives no value", b.name), at);
+        return fail(ErrorKind::Type, "E0202",
+                    fmt::format("`{}` would hold nothing: this gives no value", b.name), at);
       if (b.type) {
         GK_TRY(v, conform(v, *b.type, scope, false, at, fmt::format("`{}`", b.name)));
       }
@@ -195,12 +197,15 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       }
       if (s.bind == BindKind::Const) {
         if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown())
-          return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("a const is a host value known at compile time, not {}", describe(v)), at)
-                          .help("use `let`"));
+          return fail(
+              make_error(ErrorKind::Type, "E0212",
+                         fmt::format("a const is a host value known at compile time, not {}", describe(v)),
+                         at)
+                  .help("use `let`"));
         if (v.is_scalar() && !v.known && !running())
-          return fail(make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
-                          .help("use `let`"));
+          return fail(
+              make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
+                  .help("use `let`"));
         if (!v.is_scalar() || !is_integer(v.scalar.dtype)) v.text = v.kind == VKind::String ? v.text : "";
         if (v.is_scalar()) v.text = b.name;
         var->value = v;
@@ -264,9 +269,12 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
     if (!var) return fail(std::move(why));
     if (var->kind != BindKind::Var || var->is_param) {
-      Error e = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", s.lhs->text), s.lhs->span);
+      Error e = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", s.lhs->text),
+                           s.lhs->span);
       if (var->is_param)
-        return fail(std::move(e).label(var->span, "a parameter").help("use a `var` of its own, or `.=` if it is `mut`"));
+        return fail(std::move(e)
+                        .label(var->span, "a parameter")
+                        .help("use a `var` of its own, or `.=` if it is `mut`"));
       return fail(std::move(e)
                       .label(var->span, var->kind == BindKind::Const ? "declared const" : "declared with let")
                       .help(fmt::format("declare it `var {}`", s.lhs->text)));
@@ -275,11 +283,13 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     for (auto sc = scope; sc; sc = sc->parent) {
       if (sc->names.contains(s.lhs->text)) break;
       if (sc->capture_boundary && !var->value.is_unknown())
-        return fail(make_error(ErrorKind::Capture, "E0702",
-                               fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
-                               s.lhs->span)
-                        .note("a capture records work on arrays; a name is bound once, when the capture is made")
-                        .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
+        return fail(
+            make_error(
+                ErrorKind::Capture, "E0702",
+                fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
+                s.lhs->span)
+                .note("a capture records work on arrays; a name is bound once, when the capture is made")
+                .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
     }
     std::string old_name;
     for_each_array(var->value, [&](const ArrayPtr& a) {
@@ -297,8 +307,8 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
   GK_TRY(auto base, place(*s.lhs->lhs, scope));
   if (!base)
-    return fail(ErrorKind::Unsupported, "E0405", "writing through two indices in a row is not yet implemented",
-                s.lhs->span);
+    return fail(ErrorKind::Unsupported, "E0405",
+                "writing through two indices in a row is not yet implemented", s.lhs->span);
   return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
 }
 
@@ -309,8 +319,8 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
     bool scalar_bool = (c.is_scalar() && is_bool(c.scalar.dtype)) ||
                        (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
     if (!scalar_bool)
-      return fail(make_error(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                             s.rhs->span)
+      return fail(make_error(ErrorKind::Type, "E0208",
+                             fmt::format("a condition is a scalar bool, not {}", describe(c)), s.rhs->span)
                       .help("compare it, or use `any(…)` or `all(…)`"));
   }
   if (c.is_array()) {
@@ -421,8 +431,9 @@ Result<void> Evaluator::exec_pragma(const Stmt& s) {
   } else if (n == "default_float" && (v == "f32" || v == "f64")) {
     default_float_ = v == "f64" ? DType::F64 : DType::F32;
   } else {
-    return fail(make_error(ErrorKind::Type, "E0410", fmt::format("unknown pragma `{} {}`", n, v), s.span)
-                    .note("pragmas: fuse on|off, matmul tf32|f32, fast_math [on|off], default_float f32|f64"));
+    return fail(
+        make_error(ErrorKind::Type, "E0410", fmt::format("unknown pragma `{} {}`", n, v), s.span)
+            .note("pragmas: fuse on|off, matmul tf32|f32, fast_math [on|off], default_float f32|f64"));
   }
   return {};
 }

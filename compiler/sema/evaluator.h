@@ -1,8 +1,9 @@
-// The evaluator: one walk over the syntax tree with two uses. Checking (no Effects) it knows types, named extents and
-// some host values, and reports every mistake it can prove; running it has all values, piles array operations up in
-// a Trace and hands them to Effects statement by statement. Owns names, typing and the AST -> IR step. Promises: what
-// checking accepts means the same when run; errors carry spans; nothing is printed or executed while checking.
-// Parts: eval_stmt, eval_block, eval_expr, arith, index, place, call, types, builtins_*, graphs, loops, tests.
+// The evaluator: one walk over the syntax tree with two uses. Checking (no Effects) it knows types, named
+// extents and some host values, and reports every mistake it can prove; running it has all values, piles
+// array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
+// AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
+// printed or executed while checking. Parts: eval_stmt, eval_block, eval_expr, arith, index, place, call,
+// types, builtins_*, graphs, loops, tests.
 #pragma once
 
 #include <set>
@@ -66,7 +67,8 @@ class Evaluator {
   std::map<std::string, std::shared_ptr<Scope>> modules;
   std::vector<std::shared_ptr<syntax::Module>> kept_modules;
 
-  // ---- shared by the parts (public so that builtins are free functions) ----------------------------------------
+  // ---- shared by the parts (public so that builtins are free functions)
+  // ----------------------------------------
   using ScopePtr = std::shared_ptr<Scope>;
 
   // statements
@@ -99,18 +101,20 @@ class Evaluator {
   Result<Value> eval_launch(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_capture(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_approx(const Value& a, const Value& b, const syntax::Expr& e, double rtol, double atol);
-  Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope, const char* what);  // -1: unknown
+  Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope,
+                                const char* what);  // -1: unknown
   std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope, Span span, Error* why);
 
   // arithmetic (arith.cpp)
   Result<Value> unary(syntax::UnaryOp op, const Value& v, Span span);
-  Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where, Span span);
+  Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where,
+                       Span span);
   Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
   Result<Value> cast(const Value& v, DType t, Span span);
   Result<Value> cast_weak(const Value& v, DType t, Span span);  // a weak scalar to what it meets
   Value strengthen(const Value& v) const;                       // alone: i64, or the default float
   Result<DType> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
-  Result<ArrayPtr> as_array(const Value& v, Span span);         // scalars become 0-d
+  Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
   Result<ArrayPtr> broadcast_to(const ArrayPtr& a, const ir::Dims& dims, Span span);
   Result<Value> matmul(const Value& a, const Value& b, Span span);
@@ -131,32 +135,33 @@ class Evaluator {
   Result<interp::Array> download(const Value& v, Span span);
   Result<Scalar> item(const Value& v, Span span);
   Result<void> materialise(const ArrayPtr& a, Span span);
-  Result<Value> to_device(const Value& v, Span span);  // what was read from a file and is bound without `host`
-  Value bind_value(const Value& v);               // what a new name holds: aliases where bound already
+  Result<Value> to_device(const Value& v,
+                          Span span);  // what was read from a file and is bound without `host`
+  Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
   Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
-  Result<void> write_indexed(Value& target, const syntax::Expr& target_expr, const Value& v, const ScopePtr& scope,
-                             Span value_span);
+  Result<void> write_indexed(Value& target, const syntax::Expr& target_expr, const Value& v,
+                             const ScopePtr& scope, Span value_span);
   Result<void> overwrite(ArrayPtr& a, const ArrayPtr& v, Span span);
   Result<void> detach_aliases(ArrayData& a, Span span);
   Result<void> detach_for_launch(const std::vector<StoragePtr>& written, Span span);
-  Result<void> own(ArrayPtr& a, Span span);       // makes the name an owner of its own storage
+  Result<void> own(ArrayPtr& a, Span span);  // makes the name an owner of its own storage
 
   // indexing (index.cpp)
   /// The array that `x[mask]` indexes; nullopt for any other expression.
   Result<std::optional<Value>> masked_base(const syntax::Expr& e, const ScopePtr& scope);
   struct IndexPlan {
     Shape starts, steps;
-    ir::Dims extents;          // of the slice, one per axis of the array
-    std::vector<int> dropped;  // axes indexed by a number
-    std::vector<int> new_axes; // positions in the result where `new` stands
-    bool whole = true;         // selects everything
+    ir::Dims extents;           // of the slice, one per axis of the array
+    std::vector<int> dropped;   // axes indexed by a number
+    std::vector<int> new_axes;  // positions in the result where `new` stands
+    bool whole = true;          // selects everything
     bool known = true;
     // advanced: one integer array or 0-d device index on one axis, or a mask over the leading axes
     int take_axis = -1;
     ArrayPtr take_index;
     ArrayPtr mask;
-    ir::Dims result;           // after dropping and inserting
+    ir::Dims result;  // after dropping and inserting
   };
   Result<IndexPlan> plan_index(const Value& base, const syntax::Expr& e, const ScopePtr& scope);
   Result<ArrayPtr> apply_slice(const ArrayPtr& a, const IndexPlan& p, Span span);
@@ -172,23 +177,26 @@ class Evaluator {
   Result<Value> launch_kernel(const Callable& c, Call& call, int64_t threads);
   KernelOptions kernel_options(const ScopePtr& scope);
   Result<void> check_overlap(const Call& call);
-  Result<Value> conform(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope, bool bind_dims, Span span,
-                        const std::string& what);
-  void bind_dim(const syntax::Expr& e, const ir::Dim& d, const ScopePtr& scope);  // a plain name not yet known
+  Result<Value> conform(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope, bool bind_dims,
+                        Span span, const std::string& what);
+  void bind_dim(const syntax::Expr& e, const ir::Dim& d,
+                const ScopePtr& scope);  // a plain name not yet known
   void bind_plain_dims(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope);
   Result<Value> default_of(const syntax::TypeExpr& t, const ScopePtr& scope, Span span);  // zeros
-  Result<Value> type_of_expr(const syntax::Expr& e, const ScopePtr& scope);               // f32[B, D] as a value
+  Result<Value> type_of_expr(const syntax::Expr& e, const ScopePtr& scope);  // f32[B, D] as a value
   Result<ir::Type> array_type(const Value& type_value, Span span);
   Result<ir::Dims> eval_dims(const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope);
   Result<ir::Dim> eval_dim(const syntax::Expr& e, const ScopePtr& scope);
-  Result<void> match_dims(const ir::Type& got, const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope,
-                          bool bind, Span span, const std::string& what, ir::Type* out);
+  Result<void> match_dims(const ir::Type& got, const std::vector<syntax::ExprPtr>& dims,
+                          const ScopePtr& scope, bool bind, Span span, const std::string& what,
+                          ir::Type* out);
 
   // graphs (graphs.cpp)
   Result<void> exec_graph(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_update(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Unit> capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node);
-  Result<void> order_nodes(std::vector<GraphObject::Node>& nodes, const std::vector<syntax::GraphNodeDef>* defs);
+  Result<void> order_nodes(std::vector<GraphObject::Node>& nodes,
+                           const std::vector<syntax::GraphNodeDef>* defs);
   Result<Value> instantiate(const Value& g, Span span);
   Result<void> launch_exec(const Value& e, int64_t times, Span span);
 
@@ -205,7 +213,8 @@ class Evaluator {
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
   static void assigned_names(const syntax::Stmt& s, std::set<std::string>& names);
-  std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names, const ScopePtr& scope);
+  std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names,
+                                                    const ScopePtr& scope);
   Value join(const Value& a, const Value& b);
   void forget_scalars(const std::set<std::string>& names, const ScopePtr& scope);
 
@@ -222,8 +231,8 @@ class Evaluator {
   std::set<std::string> error_keys_;
   int capture_depth_ = 0;
   int call_depth_ = 0;
-  int eager_depth_ = 0;     // > 0: inside an expression or function: statements do not end the unit
-  int rolling_ = 0;         // > 0: a loop body is being traced once
+  int eager_depth_ = 0;  // > 0: inside an expression or function: statements do not end the unit
+  int rolling_ = 0;      // > 0: a loop body is being traced once
   bool roll_failed_ = false;
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
@@ -233,9 +242,9 @@ class Evaluator {
     std::shared_ptr<void> handle;
     ir::Module module;
     struct SlotSource {
-      int argument = -1;    // leaf of the arguments
-      int result = -1;      // leaf of the result
-      StoragePtr fixed;     // neither
+      int argument = -1;  // leaf of the arguments
+      int result = -1;    // leaf of the result
+      StoragePtr fixed;   // neither
     };
     std::vector<SlotSource> slots;
     std::vector<StoragePtr> results;  // of the last call, by result leaf
@@ -251,7 +260,8 @@ class Evaluator {
   bool fuse_ = true, fast_math_ = false, tf32_ = false;
 };
 
-// ---- builtins (builtins_*.cpp) ------------------------------------------------------------------------------------
+// ---- builtins (builtins_*.cpp)
+// ------------------------------------------------------------------------------------
 struct BuiltinInfo {
   std::string_view name;
   std::string_view signature;

@@ -62,7 +62,8 @@ struct CaptureGuard {
   }
 };
 
-Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node) {
+Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr& scope,
+                                      GraphObject::Node* node) {
   if (capturing())
     return fail(make_error(ErrorKind::Capture, "E0707", "a capture inside a capture", body.span)
                     .help("make the inner graph first"));
@@ -78,7 +79,8 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
     --eager_depth_;
     if (!flow) return fail(std::move(flow.error()));
     if (*flow != Flow::Next)
-      return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave a capture", body.span);
+      return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave a capture",
+                  body.span);
   }
   node->reads = trace_->reads();
   node->writes = trace_->writes();
@@ -117,10 +119,10 @@ Result<void> Evaluator::order_nodes(std::vector<GraphObject::Node>& nodes,
     for (size_t i = 0; i < j; ++i) {
       auto s = conflict(nodes[i], node);
       if (!s || reaches(nodes, static_cast<int>(j), static_cast<int>(i))) continue;
-      Error e = make_error(ErrorKind::Capture, "E0701",
-                           fmt::format("node `{}` must come after node `{}`: both use {}", node.name, nodes[i].name,
-                                       label(s)),
-                           defs ? (*defs)[j].name_span : node.span);
+      Error e = make_error(
+          ErrorKind::Capture, "E0701",
+          fmt::format("node `{}` must come after node `{}`: both use {}", node.name, nodes[i].name, label(s)),
+          defs ? (*defs)[j].name_span : node.span);
       e.notes.push_back(fmt::format("`{}` {} {} and `{}` {} it", nodes[i].name,
                                     contains(nodes[i].writes, s) ? "writes" : "reads", label(s), node.name,
                                     contains(node.writes, s) ? "writes" : "reads"));
@@ -148,13 +150,15 @@ Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
     node.declared_after = def.has_after;
     for (const auto& other : g->nodes)
       if (other.name == def.name)
-        return fail(make_error(ErrorKind::Capture, "E0408", fmt::format("two nodes are called `{}`", def.name),
-                               def.name_span)
+        return fail(make_error(ErrorKind::Capture, "E0408",
+                               fmt::format("two nodes are called `{}`", def.name), def.name_span)
                         .label(other.span, "the first"));
     for (size_t k = 0; k < def.after.size(); ++k) {
-      auto it = std::find_if(g->nodes.begin(), g->nodes.end(), [&](auto& n) { return n.name == def.after[k]; });
+      auto it =
+          std::find_if(g->nodes.begin(), g->nodes.end(), [&](auto& n) { return n.name == def.after[k]; });
       if (it == g->nodes.end())
-        return fail(make_error(ErrorKind::Capture, "E0704", fmt::format("no earlier node is called `{}`", def.after[k]),
+        return fail(make_error(ErrorKind::Capture, "E0704",
+                               fmt::format("no earlier node is called `{}`", def.after[k]),
                                def.after_spans[k])
                         .note("a node can come after nodes written before it"));
       node.after.push_back(static_cast<int>(it - g->nodes.begin()));
@@ -185,7 +189,8 @@ Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
 Result<Value> Evaluator::instantiate(const Value& g, Span span) {
   if (g.is_unknown()) return g;
   if (g.kind != VKind::Graph)
-    return fail(ErrorKind::Type, "E0707", fmt::format("`instantiate` takes a graph, not {}", describe(g)), span);
+    return fail(ErrorKind::Type, "E0707", fmt::format("`instantiate` takes a graph, not {}", describe(g)),
+                span);
   if (capturing()) return fail(ErrorKind::Capture, "E0703", "instantiating inside a capture", span);
   Value v;
   v.kind = VKind::Exec;
@@ -202,8 +207,8 @@ Result<Value> Evaluator::instantiate(const Value& g, Span span) {
 
 Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
   if (capturing())
-    return fail(make_error(ErrorKind::Unsupported, "E0405", "launching a graph inside a capture is not yet implemented",
-                           span)
+    return fail(make_error(ErrorKind::Unsupported, "E0405",
+                           "launching a graph inside a capture is not yet implemented", span)
                     .help("write the work itself in the capture"));
   if (rolling_ > 0) roll_failed_ = true;
   if (!running()) return {};
@@ -272,7 +277,8 @@ Result<Value> Evaluator::eval_launch(const Expr& e, const ScopePtr& scope) {
   if (v.is_unknown()) return Value::none();
   if (v.kind != VKind::Graph && v.kind != VKind::Exec)
     return fail(ErrorKind::Type, "E0707",
-                fmt::format("`launch` takes a graph, an executable or a kernel call, not {}", describe(v)), target.span);
+                fmt::format("`launch` takes a graph, an executable or a kernel call, not {}", describe(v)),
+                target.span);
   if (threads) return fail(ErrorKind::Type, "E0206", "`threads` is for kernels", e.span);
   GK_CHECK(launch_exec(v, std::max<int64_t>(times, 0), e.span));
   return Value::none();
@@ -284,8 +290,8 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   if (capturing()) return fail(ErrorKind::Capture, "E0703", "an update inside a capture", s.span);
   if (s.body) {
     if (target.kind != VKind::NodeRef)
-      return fail(make_error(ErrorKind::Type, "E0705", fmt::format("`update` of {} needs a node", describe(target)),
-                             s.target->span)
+      return fail(make_error(ErrorKind::Type, "E0705",
+                             fmt::format("`update` of {} needs a node", describe(target)), s.target->span)
                       .help("name it: `update e.node { … }`"));
     auto& g = *target.graph;
     if (running() && !g.handle) return fail(ErrorKind::Type, "E0705", "this graph is not ready", s.span);
@@ -304,12 +310,14 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
       int early = static_cast<int>(std::min(i, index)), late = static_cast<int>(std::max(i, index));
       auto shared = conflict(nodes[i], nodes[index]);
       if (shared && !reaches(nodes, late, early))
-        return fail(make_error(ErrorKind::Capture, "E0705",
-                               fmt::format("the new `{}` and node `{}` both use {}, but the graph does not order them",
-                                           node.name, nodes[i].name, label(shared)),
-                               s.span)
-                        .label(nodes[i].span, fmt::format("node `{}`", nodes[i].name))
-                        .note("an update cannot add an edge; the executable is as it was"));
+        return fail(
+            make_error(
+                ErrorKind::Capture, "E0705",
+                fmt::format("the new `{}` and node `{}` both use {}, but the graph does not order them",
+                            node.name, nodes[i].name, label(shared)),
+                s.span)
+                .label(nodes[i].span, fmt::format("node `{}`", nodes[i].name))
+                .note("an update cannot add an edge; the executable is as it was"));
     }
     if (running()) {
       if (target.graph->handle == nullptr) return {};
@@ -320,8 +328,8 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     return {};
   }
   if (target.kind != VKind::Exec)
-    return fail(make_error(ErrorKind::Type, "E0706", fmt::format("only an executable can be rebound, not {}",
-                                                                 describe(target)),
+    return fail(make_error(ErrorKind::Type, "E0706",
+                           fmt::format("only an executable can be rebound, not {}", describe(target)),
                            s.target->span)
                     .help("instantiate the graph first"));
   auto& g = *target.graph;
@@ -379,7 +387,8 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   return {};
 }
 
-// ---- captured functions ----------------------------------------------------------------------------------------------
+// ---- captured functions
+// ----------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -404,7 +413,8 @@ Value with_leaves(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& n
 Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const ScopePtr& bound) {
   const syntax::FnDef& fn = *c.fn;
   GK_CHECK(flush(call.span));
-  // Arguments by leaf: arrays must have storage; scalars are parameters, or part of the key once they steer the host.
+  // Arguments by leaf: arrays must have storage; scalars are parameters, or part of the key once they steer
+  // the host.
   std::vector<ArrayPtr> arrays;
   std::vector<Value*> scalars;
   std::string key = fmt::format("{}|", static_cast<const void*>(&fn));

@@ -82,20 +82,23 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
       }
       if (v.is_array() && is_bool(v.array->type.dtype)) {
         if (e.indices.size() != 1)
-          return fail(ErrorKind::Unsupported, "E0405", "a mask beside other indices is not yet implemented", ix.span);
+          return fail(ErrorKind::Unsupported, "E0405", "a mask beside other indices is not yet implemented",
+                      ix.span);
         for (int i = 0; i < v.array->type.rank(); ++i)
-          if (ir::equal(v.array->type.dims[static_cast<size_t>(i)], t.dims[static_cast<size_t>(i)]) == ir::Tri::No)
-            return fail(ErrorKind::Shape, "E0301",
-                        fmt::format("a mask of {} does not fit {}", ir::to_string(v.array->type), ir::to_string(t)),
-                        ix.span);
+          if (ir::equal(v.array->type.dims[static_cast<size_t>(i)], t.dims[static_cast<size_t>(i)]) ==
+              ir::Tri::No)
+            return fail(
+                ErrorKind::Shape, "E0301",
+                fmt::format("a mask of {} does not fit {}", ir::to_string(v.array->type), ir::to_string(t)),
+                ix.span);
         p.mask = v.array;
         p.whole = false;
         return p;
       }
       if (v.is_array() && is_integer(v.array->type.dtype)) {
         if (p.take_axis >= 0)
-          return fail(ErrorKind::Unsupported, "E0405", "several integer arrays in one index are not yet implemented",
-                      ix.span);
+          return fail(ErrorKind::Unsupported, "E0405",
+                      "several integer arrays in one index are not yet implemented", ix.span);
         p.take_axis = static_cast<int>(p.result.size());
         p.take_index = v.array;
         p.whole = false;
@@ -103,8 +106,8 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
         continue;
       }
       if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-        return fail(make_error(ErrorKind::Type, "E0202", fmt::format("an index is an integer, not {}", describe(v)),
-                               ix.span)
+        return fail(make_error(ErrorKind::Type, "E0202",
+                               fmt::format("an index is an integer, not {}", describe(v)), ix.span)
                         .help("convert it: `i64(…)`"));
       const ir::Dim& d = t.dims[static_cast<size_t>(axis)];
       int64_t i = v.scalar.i;
@@ -137,8 +140,8 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
         return {};
       }
       if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-        return fail(ErrorKind::Type, "E0212", fmt::format("a slice bound is a host integer, not {}", describe(v)),
-                    x->span);
+        return fail(ErrorKind::Type, "E0212",
+                    fmt::format("a slice bound is a host integer, not {}", describe(v)), x->span);
       out = v.scalar.i;
       return {};
     };
@@ -219,7 +222,8 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
   if (base.kind == VKind::Type) return type_of_expr(e, scope);
   if (base.kind == VKind::List || base.kind == VKind::Tuple || base.kind == VKind::Strings) {
     if (e.indices.size() != 1 || e.indices[0].kind != Index::Kind::Expr)
-      return fail(ErrorKind::Type, "E0202", fmt::format("{} takes one number as index", describe(base)), e.span);
+      return fail(ErrorKind::Type, "E0202", fmt::format("{} takes one number as index", describe(base)),
+                  e.span);
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
     if (i.is_array() && i.array->loop_index) roll_failed_ = true;
     if (i.is_array() || (i.is_scalar() && !is_integer(i.scalar.dtype)))
@@ -239,7 +243,8 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
     if (k < 0 || k >= n)
       return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
-                  fmt::format("index {} is out of range for {}", i.scalar.i, describe(base)), e.indices[0].span);
+                  fmt::format("index {} is out of range for {}", i.scalar.i, describe(base)),
+                  e.indices[0].span);
     if (base.kind == VKind::Strings) return Value::of_string((*base.strings)[static_cast<size_t>(k)]);
     return base.items->items[static_cast<size_t>(k)];
   }
@@ -253,21 +258,23 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
   if (!base.is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} cannot be indexed", describe(base)), e.span);
   // A number on the first axis of a host array stays on the host.
-  if (running() && base.array->storage && base.array->storage->placement == Placement::Host && e.indices.size() == 1 &&
-      e.indices[0].kind == Index::Kind::Expr) {
+  if (running() && base.array->storage && base.array->storage->placement == Placement::Host &&
+      e.indices.size() == 1 && e.indices[0].kind == Index::Kind::Expr) {
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
     if (i.is_scalar() && is_integer(i.scalar.dtype)) {
       int64_t n = base.array->type.dims[0].value, k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
       if (k < 0 || k >= n)
         return fail(ErrorKind::Runtime, "E0801",
-                    fmt::format("index {} is out of range for axis 0 with extent {}", i.scalar.i, n), e.indices[0].span);
+                    fmt::format("index {} is out of range for axis 0 with extent {}", i.scalar.i, n),
+                    e.indices[0].span);
       return index_first(base, k, e.span);
     }
   }
   GK_TRY(auto plan, plan_index(base, e, scope));
   if (plan.mask)
-    return fail(make_error(ErrorKind::Unsupported, "E0405", "reading through a mask is not yet implemented", e.span)
-                    .help("`where(m, x, fill)` keeps the shape; `sum(where(m, x, 0))` sums the chosen ones"));
+    return fail(
+        make_error(ErrorKind::Unsupported, "E0405", "reading through a mask is not yet implemented", e.span)
+            .help("`where(m, x, fill)` keeps the shape; `sum(where(m, x, 0))` sums the chosen ones"));
   GK_TRY(auto r, apply_slice(base.array, plan, e.span));
   if (plan.take_axis >= 0) {
     ir::Attrs attrs;

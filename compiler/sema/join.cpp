@@ -81,7 +81,8 @@ Value Evaluator::join(const Value& a, const Value& b) {
     if (a.items->items.size() != b.items->items.size()) return Value::unknown();
     Value r = a;
     r.items = std::make_shared<Aggregate>(*a.items);
-    for (size_t i = 0; i < r.items->items.size(); ++i) r.items->items[i] = join(a.items->items[i], b.items->items[i]);
+    for (size_t i = 0; i < r.items->items.size(); ++i)
+      r.items->items[i] = join(a.items->items[i], b.items->items[i]);
     return r;
   }
   return a;

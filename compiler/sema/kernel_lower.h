@@ -1,5 +1,6 @@
-// User kernels: the body of `kernel k(...) over i in n { … }` typed and lowered to kernel IR. Explicit index code:
-// locals, if, for, while, break, continue, atomics, elementwise math. Every mistake is an error at its span.
+// User kernels: the body of `kernel k(...) over i in n { … }` typed and lowered to kernel IR. Explicit index
+// code: locals, if, for, while, break, continue, atomics, elementwise math. Every mistake is an error at its
+// span.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,8 @@ namespace gk::sema {
 /// The type of one argument at a call, in parameter order.
 struct KernelArg {
   bool is_array = false;
-  ir::Type type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
+  ir::Type
+      type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
 };
 
 struct KernelOptions {
@@ -41,22 +43,23 @@ struct LoweredKernel {
   };
   std::vector<ExtentParam> extent_params;
   // The iteration space `in n` / `in (n, m)`: each kernel axis is a dynamic KSize whose parameter follows the
-  // extent params, in order (i64). How the host computes them is `extents` of the definition, evaluated by sema
-  // with `dim_names` bound.
+  // extent params, in order (i64). How the host computes them is `extents` of the definition, evaluated by
+  // sema with `dim_names` bound.
   int first_axis_param = 0;
   std::vector<std::string> dim_names;  // names bound by the signature (f32[n]) with where they come from
   std::vector<ExtentParam> dim_sources;
 };
 
 /// Checks the arguments against the signature as far as it is known: kinds, dtypes, ranks, literal and const
-/// extents, extents of one name. Lowered code relies on it (an index that runs over `n` is not checked against an
-/// array of extent n), so every call must pass it with known extents, also where a lowered kernel is reused. Errors
-/// carry no span of their own but a label at the parameter: E0201, E0202, E0206, E0302, E0303.
+/// extents, extents of one name. Lowered code relies on it (an index that runs over `n` is not checked
+/// against an array of extent n), so every call must pass it with known extents, also where a lowered kernel
+/// is reused. Errors carry no span of their own but a label at the parameter: E0201, E0202, E0206, E0302,
+/// E0303.
 Result<void> check_kernel_args(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
                                const KernelOptions& options);
 
-/// Lowers `def` for arguments of these types. Unannotated parameters take the argument's type. A bare `f32` takes a
-/// scalar; `f32[]` a 0-d array.
+/// Lowers `def` for arguments of these types. Unannotated parameters take the argument's type. A bare `f32`
+/// takes a scalar; `f32[]` a 0-d array.
 Result<LoweredKernel> lower_kernel(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
                                    const KernelOptions& options);
 

@@ -90,8 +90,9 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
                   over.kind == VKind::Tuple || over.kind == VKind::Strings ||
                   (over.is_array() && over.array->type.rank() > 0);
   if (!iterable)
-    return fail(make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
-                    .help("loop over a range `0..n`, a list, or the first axis of an array"));
+    return fail(
+        make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
+            .help("loop over a range `0..n`, a list, or the first axis of an array"));
   if (!running()) {
     Value index = Value::unknown();
     if (over.kind == VKind::Range) index = Value::unknown_scalar(DType::I64);

@@ -1,4 +1,5 @@
-// Places: which memory a name owns, writing to it, and who keeps the old contents (see Note [Places] in value.h).
+// Places: which memory a name owns, writing to it, and who keeps the old contents (see Note [Places] in
+// value.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -173,7 +174,8 @@ Result<void> Evaluator::detach_for_launch(const std::vector<StoragePtr>& written
 Result<void> Evaluator::own(ArrayPtr& a, Span span) {
   if (!a->storage || a->storage->owner == a.get()) return {};
   auto others = live_aliases(*a->storage);
-  bool alone = !a->storage->owner && std::all_of(others.begin(), others.end(), [&](auto& o) { return o == a; });
+  bool alone =
+      !a->storage->owner && std::all_of(others.begin(), others.end(), [&](auto& o) { return o == a; });
   if (alone) {
     a->storage->owner = a.get();
     a->storage->aliases.clear();
@@ -208,13 +210,16 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
       if (!v) return fail(std::move(why));
       if (v->get().is_unknown()) return &v->get();
       if (v->kind != syntax::BindKind::Var && !v->target) {
-        Error err = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be written to", e.text), e.span);
+        Error err =
+            make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be written to", e.text), e.span);
         if (v->is_param)
-          return fail(std::move(err).label(v->span, "a parameter").help(
-              fmt::format("declare it `mut {}` and pass `mut` at the call", e.text)));
-        return fail(std::move(err)
-                        .label(v->span, v->kind == syntax::BindKind::Const ? "declared const" : "declared with let")
-                        .help(fmt::format("declare it `var {}`", e.text)));
+          return fail(std::move(err)
+                          .label(v->span, "a parameter")
+                          .help(fmt::format("declare it `mut {}` and pass `mut` at the call", e.text)));
+        return fail(
+            std::move(err)
+                .label(v->span, v->kind == syntax::BindKind::Const ? "declared const" : "declared with let")
+                .help(fmt::format("declare it `var {}`", e.text)));
       }
       return &v->get();
     }
@@ -227,8 +232,8 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
       auto& names = base->items->names;
       auto it = std::find(names.begin(), names.end(), e.field);
       if (it == names.end())
-        return fail(make_error(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
-                               e.field_span)
+        return fail(make_error(ErrorKind::Type, "E0209",
+                               fmt::format("{} has no field `{}`", describe(*base), e.field), e.field_span)
                         .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
       return &base->items->items[static_cast<size_t>(it - names.begin())];
     }
@@ -243,7 +248,8 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
         return fail(ErrorKind::Shape, "E0308", "an index into an empty list", e.span);
       if (!i.is_scalar() || !is_integer(i.scalar.dtype)) {
         if (i.is_unknown()) return &base->items->items[0];
-        return fail(ErrorKind::Type, "E0212", fmt::format("an index into a list is a host integer, not {}", describe(i)),
+        return fail(ErrorKind::Type, "E0212",
+                    fmt::format("an index into a list is a host integer, not {}", describe(i)),
                     e.indices[0].span);
       }
       if (!i.known) return &base->items->items[0];
@@ -251,7 +257,8 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
       int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
       if (k < 0 || k >= n)
         return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
-                    fmt::format("index {} is out of range for a list of {}", i.scalar.i, n), e.indices[0].span);
+                    fmt::format("index {} is out of range for a list of {}", i.scalar.i, n),
+                    e.indices[0].span);
       return &base->items->items[static_cast<size_t>(k)];
     }
     default:
@@ -267,13 +274,14 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
       if (v.is_aggregate() && v.items->items.size() != target.items->items.size())
         return fail(ErrorKind::Type, "E0211",
                     fmt::format("cannot write {} to {}", describe(v), describe(target)), value_span);
-      GK_CHECK(write_place(target.items->items[i], v.is_aggregate() ? v.items->items[i] : v, span, value_span));
+      GK_CHECK(
+          write_place(target.items->items[i], v.is_aggregate() ? v.items->items[i] : v, span, value_span));
     }
     return {};
   }
   if (!target.is_array())
-    return fail(make_error(ErrorKind::Type, "E0403", fmt::format("{} has no storage to write to", describe(target)),
-                           span)
+    return fail(make_error(ErrorKind::Type, "E0403",
+                           fmt::format("{} has no storage to write to", describe(target)), span)
                     .help("rebind it with `=`"));
   if (!v.is_array() && !v.is_scalar())
     return fail(ErrorKind::Type, "E0211", fmt::format("cannot write {} to {}", describe(v), describe(target)),
@@ -281,14 +289,13 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
   const ir::Type& t = target.array->type;
   // Host memory to host or pinned memory needs no device.
   if (running() && !capturing() && v.is_array() && v.array->storage && target.array->storage &&
-      v.array->storage->placement == Placement::Host && target.array->storage->placement != Placement::Device &&
-      v.array->type.same_as(t)) {
+      v.array->storage->placement == Placement::Host &&
+      target.array->storage->placement != Placement::Device && v.array->type.same_as(t)) {
     GK_CHECK(flush(span));
     GK_CHECK(own(target.array, span));
     GK_CHECK(detach_aliases(*target.array, span));
     GK_CHECK(flush(span));
-    if (target.array->storage)
-      return effects_->copy_host(*v.array->storage, 0, *target.array->storage);
+    if (target.array->storage) return effects_->copy_host(*v.array->storage, 0, *target.array->storage);
   }
   Value x = v;
   if (v.is_scalar() && v.weak) {
@@ -299,7 +306,8 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
     auto p = promote(d, t.dtype);
     if (d != t.dtype && (is_bool(d) || p != t.dtype))
       return fail(make_error(ErrorKind::Type, "E0211",
-                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)), value_span)
+                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
+                             value_span)
                       .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
   }
   GK_TRY(auto a, as_array(x, t.dtype, value_span));
@@ -307,10 +315,11 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
   bool fits = dims && dims->size() == t.dims.size();
   for (size_t i = 0; fits && i < dims->size(); ++i) fits = ir::equal((*dims)[i], t.dims[i]) != ir::Tri::No;
   if (!fits)
-    return fail(make_error(ErrorKind::Shape, "E0303",
-                           fmt::format("cannot write {} to a place of {}", ir::to_string(a->type), ir::to_string(t)),
-                           value_span)
-                    .note("a place keeps its shape; the value must broadcast to it"));
+    return fail(
+        make_error(ErrorKind::Shape, "E0303",
+                   fmt::format("cannot write {} to a place of {}", ir::to_string(a->type), ir::to_string(t)),
+                   value_span)
+            .note("a place keeps its shape; the value must broadcast to it"));
   GK_TRY(a, broadcast_to(a, t.dims, value_span));
   return overwrite(target.array, a, span);
 }
@@ -319,12 +328,13 @@ Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value&
                                       Span value_span) {
   if (target.is_unknown() || v.is_unknown()) return {};
   if (!target.is_array())
-    return fail(ErrorKind::Type, "E0403", fmt::format("{} cannot be indexed for writing", describe(target)), e.span);
+    return fail(ErrorKind::Type, "E0403", fmt::format("{} cannot be indexed for writing", describe(target)),
+                e.span);
   GK_TRY(auto plan, plan_index(target, e, scope));
   const ir::Type t = target.array->type;
   if (plan.take_axis >= 0)
-    return fail(make_error(ErrorKind::Unsupported, "E0405", "writing through an integer array is not yet implemented",
-                           e.span)
+    return fail(make_error(ErrorKind::Unsupported, "E0405",
+                           "writing through an integer array is not yet implemented", e.span)
                     .help("use a mask (`x[m] .= …`) or a `kernel`"));
   ir::Dims dims = plan.mask ? t.dims : plan.result;
   Value x = v;
@@ -335,7 +345,8 @@ Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value&
     DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
     if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
       return fail(make_error(ErrorKind::Type, "E0211",
-                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)), value_span)
+                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
+                             value_span)
                       .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
   }
   GK_TRY(auto a, as_array(x, t.dtype, value_span));

@@ -12,11 +12,13 @@ using syntax::Expr;
 using syntax::ExprKind;
 using syntax::Stmt;
 
-Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr& e, double rtol, double atol) {
+Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr& e, double rtol,
+                                     double atol) {
   if (a.is_unknown() || b.is_unknown()) return Value::unknown_scalar(DType::Bool);
   if (a.is_aggregate() || b.is_aggregate()) {
     if (!a.is_aggregate() || !b.is_aggregate() || a.items->items.size() != b.items->items.size())
-      return fail(ErrorKind::Type, "E0202", fmt::format("cannot compare {} and {}", describe(a), describe(b)), e.span);
+      return fail(ErrorKind::Type, "E0202", fmt::format("cannot compare {} and {}", describe(a), describe(b)),
+                  e.span);
     for (size_t i = 0; i < a.items->items.size(); ++i) {
       GK_TRY(auto r, eval_approx(a.items->items[i], b.items->items[i], e, rtol, atol));
       if (r.known && !r.scalar.i) return r;
@@ -28,9 +30,10 @@ Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr&
   GK_TRY(auto y, as_array(b, e.span));
   auto dims = ir::broadcast(x->type.dims, y->type.dims);
   if (!dims)
-    return fail(make_error(ErrorKind::Shape, "E0301",
-                           fmt::format("cannot compare {} and {}", ir::to_string(x->type), ir::to_string(y->type)),
-                           e.op_span.valid() ? e.op_span : e.span));
+    return fail(
+        make_error(ErrorKind::Shape, "E0301",
+                   fmt::format("cannot compare {} and {}", ir::to_string(x->type), ir::to_string(y->type)),
+                   e.op_span.valid() ? e.op_span : e.span));
   if (!running()) return Value::unknown_scalar(DType::Bool);
   GK_CHECK(refuse_in_capture("comparing values", e.span));
   GK_TRY(x, broadcast_to(x, *dims, e.span));
@@ -56,7 +59,8 @@ Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
       return fail(ErrorKind::Type, "E0206", "`assert` takes rtol= and atol=", a.span);
     GK_TRY(auto v, eval(*a.value, scope));
     if (!v.is_scalar())
-      return fail(ErrorKind::Type, "E0212", fmt::format("a tolerance is a host number, not {}", describe(v)), a.span);
+      return fail(ErrorKind::Type, "E0212", fmt::format("a tolerance is a host number, not {}", describe(v)),
+                  a.span);
     (a.name == "rtol" ? rtol : atol) = v.scalar.as_double();
   }
   const Expr& e = *s.rhs;
@@ -86,8 +90,8 @@ Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
   bool scalar_bool = (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                      (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
   if (!scalar_bool)
-    return fail(make_error(ErrorKind::Type, "E0208", fmt::format("`assert` takes a scalar bool, not {}", describe(v)),
-                           e.span)
+    return fail(make_error(ErrorKind::Type, "E0208",
+                           fmt::format("`assert` takes a scalar bool, not {}", describe(v)), e.span)
                     .help(v.is_array() ? "wrap it: `assert all(…)`" : "compare it"));
   if (!running()) return {};
   GK_CHECK(refuse_in_capture("an assertion", s.span));
@@ -136,7 +140,8 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   };
   auto r = attempt();
   if (r)
-    return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text), s.span);
+    return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text),
+                s.span);
   trace_ = std::make_unique<Trace>(true);
   if (r.error().code == s.text) return {};
   return r;

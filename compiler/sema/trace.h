@@ -1,6 +1,7 @@
-// The module being built: array operations pile up here and run as one unit. Owns the current ir::Module, the storage
-// of each slot and the pending values. Promises: reads see earlier writes of the same trace; taking a unit gives
-// every live pending value a home. While checking it only records which storages are read and written.
+// The module being built: array operations pile up here and run as one unit. Owns the current ir::Module, the
+// storage of each slot and the pending values. Promises: reads see earlier writes of the same trace; taking a
+// unit gives every live pending value a home. While checking it only records which storages are read and
+// written.
 #pragma once
 
 #include <memory>
@@ -40,11 +41,12 @@ class Trace {
   const std::vector<StoragePtr>& reads() const { return reads_; }
   const std::vector<StoragePtr>& writes() const { return writes_; }
 
-  /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then point to
-  /// their storages. Nothing is left when no output exists (module.outputs is empty).
+  /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then
+  /// point to their storages. Nothing is left when no output exists (module.outputs is empty).
   Unit take();
 
-  // Rolling a loop: nodes go to an inner block until the outer one is entered again; what was written can be undone.
+  // Rolling a loop: nodes go to an inner block until the outer one is entered again; what was written can be
+  // undone.
   ir::Block* enter(ir::Block* inner);
   /// Live pending arrays whose value was made at or after `first`.
   std::vector<ArrayPtr> live_since(ir::ValueId first) const;

@@ -67,14 +67,16 @@ Result<ir::Dim> Evaluator::eval_dim(const Expr& e, const ScopePtr& scope) {
   if (v.is_unknown()) return fresh_dim(e.kind == ExprKind::Name ? e.text : "");
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
   if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("an extent is a host integer, not {}", describe(v)), e.span);
+    return fail(ErrorKind::Type, "E0212", fmt::format("an extent is a host integer, not {}", describe(v)),
+                e.span);
   std::string n = e.kind == ExprKind::Name ? e.text : v.text;
   if (!v.known) {
     if (v.symbol) return ir::Dim{-1, v.symbol, n};
     return fresh_dim(n);
   }
   if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", v.scalar.i), e.span);
+    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", v.scalar.i),
+                e.span);
   return ir::Dim::known(v.scalar.i, n);
 }
 
@@ -97,7 +99,8 @@ Result<Value> Evaluator::type_of_expr(const Expr& e, const ScopePtr& scope) {
   Value v = base;
   v.dims = ir::Dims{};
   if (e.indices.size() > kMaxRank)
-    return fail(ErrorKind::Shape, "E0306", fmt::format("rank {} is over the limit of 8", e.indices.size()), e.span);
+    return fail(ErrorKind::Shape, "E0306", fmt::format("rank {} is over the limit of 8", e.indices.size()),
+                e.span);
   for (const auto& ix : e.indices) {
     if (ix.kind != syntax::Index::Kind::Expr)
       return fail(ErrorKind::Type, "E0202", "an extent is a number or `_`", ix.span);
@@ -109,7 +112,8 @@ Result<Value> Evaluator::type_of_expr(const Expr& e, const ScopePtr& scope) {
 
 Result<ir::Type> Evaluator::array_type(const Value& t, Span span) {
   if (t.kind != VKind::Type || t.type_def || t.type_syntax)
-    return fail(make_error(ErrorKind::Type, "E0202", fmt::format("an array type is needed, not {}", describe(t)), span)
+    return fail(make_error(ErrorKind::Type, "E0202",
+                           fmt::format("an array type is needed, not {}", describe(t)), span)
                     .help("write it as `f32[N]`"));
   ir::Type type{t.dtype, t.dims.value_or(ir::Dims{})};
   if (running())
@@ -119,25 +123,27 @@ Result<ir::Type> Evaluator::array_type(const Value& t, Span span) {
   if (known) {
     auto n = num_elements(type.shape());
     if (!n || *n > (INT64_MAX >> 4))
-      return fail(ErrorKind::Shape, "E0307", fmt::format("{} has more elements than can be counted", to_string(type)),
-                  span);
+      return fail(ErrorKind::Shape, "E0307",
+                  fmt::format("{} has more elements than can be counted", to_string(type)), span);
   }
   return type;
 }
 
-Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope,
-                                   bool bind, Span span, const std::string& what, ir::Type* out) {
+Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax::ExprPtr>& dims,
+                                   const ScopePtr& scope, bool bind, Span span, const std::string& what,
+                                   ir::Type* out) {
   auto written = [&] {
     std::string s;
     for (const auto& d : dims) {
       if (!s.empty()) s += ", ";
-      s += d->span.valid() ? sources_.text(d->span.file).substr(d->span.begin, d->span.end - d->span.begin) : "_";
+      s += d->span.valid() ? sources_.text(d->span.file).substr(d->span.begin, d->span.end - d->span.begin)
+                           : "_";
     }
     return fmt::format("{}[{}]", name(got.dtype), s);
   };
   if (got.dims.size() != dims.size())
-    return fail(make_error(ErrorKind::Shape, "E0306", fmt::format("{} is {}, but {} is declared", what,
-                                                                  ir::to_string(got), written()),
+    return fail(make_error(ErrorKind::Shape, "E0306",
+                           fmt::format("{} is {}, but {} is declared", what, ir::to_string(got), written()),
                            span)
                     .note(fmt::format("rank {} against rank {}", got.rank(), dims.size())));
   for (size_t i = 0; i < dims.size(); ++i) {
@@ -154,8 +160,10 @@ Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax
     GK_TRY(auto want, eval_dim(d, scope));
     if (ir::equal(want, got.dims[i]) == ir::Tri::No) {
       return fail(make_error(ErrorKind::Shape, "E0303",
-                             fmt::format("{} is {}, but {} is declared", what, ir::to_string(got), written()), span)
-                      .note(fmt::format("axis {}: {} against {}", i, ir::to_string(got.dims[i]), ir::to_string(want))));
+                             fmt::format("{} is {}, but {} is declared", what, ir::to_string(got), written()),
+                             span)
+                      .note(fmt::format("axis {}: {} against {}", i, ir::to_string(got.dims[i]),
+                                        ir::to_string(want))));
     }
     if (out) {
       out->dims[i].name = want.name;
@@ -165,10 +173,11 @@ Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax
   return {};
 }
 
-Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopePtr& scope, bool bind, Span span,
-                                 const std::string& what) {
+Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopePtr& scope, bool bind,
+                                 Span span, const std::string& what) {
   auto mismatch = [&](const std::string& wanted) {
-    return fail(ErrorKind::Type, "E0211", fmt::format("{} is {}, but {} is declared", what, describe(v), wanted), span);
+    return fail(ErrorKind::Type, "E0211",
+                fmt::format("{} is {}, but {} is declared", what, describe(v), wanted), span);
   };
   if (t.kind == TypeExpr::Kind::Named) {
     if (auto dtype = parse_dtype(t.name)) {
@@ -182,7 +191,8 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           GK_TRY(auto dim, eval_dim(*d, scope));
           type.dims.push_back(dim);
         }
-        if (type.rank() > kMaxRank) return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", t.span);
+        if (type.rank() > kMaxRank)
+          return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", t.span);
         auto a = trace_->pending(type, -1);
         a->wanted = placement_of(t);
         return Value::of_array(a);
@@ -233,8 +243,14 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           !(r.array->storage && r.array->storage->placement == want)) {
         if (want == Placement::Pinned && running()) {
           // A pinned array of its own, with these contents.
-          GK_TRY(auto copy, emit(ir::Op::Reshape, {r.array}, [&] { ir::Attrs x; x.shape = type.shape(); return x; }(),
-                                 span));
+          GK_TRY(auto copy, emit(
+                                ir::Op::Reshape, {r.array},
+                                [&] {
+                                  ir::Attrs x;
+                                  x.shape = type.shape();
+                                  return x;
+                                }(),
+                                span));
           copy->wanted = Placement::Pinned;
           return Value::of_array(copy);
         }
@@ -273,8 +289,8 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
       auto items = std::make_shared<Aggregate>(*v.items);
       items->type = named.type_def;
       for (size_t i = 0; i < body.fields.size(); ++i) {
-        GK_TRY(items->items[i], conform(v.items->items[i], *body.fields[i], named.type_def->scope, false, span,
-                                        fmt::format("field `{}` of {}", body.field_names[i], what)));
+        GK_TRY(items->items[i], conform(v.items->items[i], *body.fields[i], named.type_def->scope, false,
+                                        span, fmt::format("field `{}` of {}", body.field_names[i], what)));
       }
       r.items = items;
       return r;
@@ -292,8 +308,10 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
     if (bind) bind_dim(*t.count, ir::Dim::known(n), scope);
     GK_TRY(auto want, eval_dim(*t.count, scope));
     if (want.is_known() && want.value != n)
-      return fail(ErrorKind::Shape, "E0303",
-                  fmt::format("{} is a list of {}, but {} elements are declared", what, n, ir::to_string(want)), span);
+      return fail(
+          ErrorKind::Shape, "E0303",
+          fmt::format("{} is a list of {}, but {} elements are declared", what, n, ir::to_string(want)),
+          span);
     Value r = v;
     auto items = std::make_shared<Aggregate>(*v.items);
     for (size_t i = 0; i < items->items.size(); ++i) {
@@ -359,7 +377,8 @@ Result<Value> Evaluator::default_of(const TypeExpr& t, const ScopePtr& scope, Sp
   if (t.kind == TypeExpr::Kind::List) {
     v.kind = VKind::List;
     GK_TRY(auto n, eval_dim(*t.count, scope));
-    if (n.value > 1'000'000) return fail(ErrorKind::Shape, "E0307", "a list of over a million elements", span);
+    if (n.value > 1'000'000)
+      return fail(ErrorKind::Shape, "E0307", "a list of over a million elements", span);
     // An unknown count is checked with one element.
     for (int64_t i = 0; i < (n.is_known() ? n.value : 1); ++i) {
       GK_TRY(auto item, default_of(*t.element, scope, span));

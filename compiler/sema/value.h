@@ -1,10 +1,11 @@
 // Values of the language as the evaluator sees them, the same before running (types only) and while running.
-// Owns Value, ArrayData (what a name holds), Storage (memory a name owns for life) and Scope. Promises: arrays are
-// values; who owns a storage and who merely still sees its old contents is always known (see Note [Places]).
+// Owns Value, ArrayData (what a name holds), Storage (memory a name owns for life) and Scope. Promises:
+// arrays are values; who owns a storage and who merely still sees its old contents is always known (see Note
+// [Places]).
 //
-// Note [Places]. A storage is owned by the first name (or field, or list element) bound to it. Another name bound to
-// the same value is an alias: it shares the storage until the owner is written; then the alias gets the copy and the
-// owner keeps the storage, so that a graph that captured it goes on seeing it.
+// Note [Places]. A storage is owned by the first name (or field, or list element) bound to it. Another name
+// bound to the same value is an alias: it shares the storage until the owner is written; then the alias gets
+// the copy and the owner keeps the storage, so that a graph that captured it goes on seeing it.
 #pragma once
 
 #include <functional>
@@ -39,13 +40,13 @@ using StoragePtr = std::shared_ptr<Storage>;
 /// What one name holds of an array: a storage (as owner or alias), or a value still pending in a trace.
 struct ArrayData {
   ir::Type type;
-  StoragePtr storage;            // null while pending
-  ir::ValueId pending = -1;      // value in the current trace; of storage-less data, its only home
-  uint64_t trace = 0;            // which trace `pending` belongs to
-  bool bound = false;            // a name holds it already
-  int capture_depth = 0;         // how many captures it was made inside of
-  bool loop_index = false;       // the index of a loop being rolled: has no host value
-  bool loose = false;            // read from a file: goes to the device when a name is bound without `host`
+  StoragePtr storage;        // null while pending
+  ir::ValueId pending = -1;  // value in the current trace; of storage-less data, its only home
+  uint64_t trace = 0;        // which trace `pending` belongs to
+  bool bound = false;        // a name holds it already
+  int capture_depth = 0;     // how many captures it was made inside of
+  bool loop_index = false;   // the index of a loop being rolled: has no host value
+  bool loose = false;        // read from a file: goes to the device when a name is bound without `host`
   Placement wanted = Placement::Device;  // where to materialise it
   ~ArrayData();
 };
@@ -53,8 +54,23 @@ using ArrayPtr = std::shared_ptr<ArrayData>;
 
 enum class VKind : uint8_t {
   Unknown,  // not known before running, or an error already reported
-  None, Scalar, String, Array, Record, List, Tuple, Range, Strings, Function, Kernel, Builtin, Type, Graph, Exec,
-  NodeRef, Module,
+  None,
+  Scalar,
+  String,
+  Array,
+  Record,
+  List,
+  Tuple,
+  Range,
+  Strings,
+  Function,
+  Kernel,
+  Builtin,
+  Type,
+  Graph,
+  Exec,
+  NodeRef,
+  Module,
 };
 
 struct Scope;
@@ -99,7 +115,7 @@ struct Value {
   bool known = true;
   bool weak = false;
   int32_t symbol = 0;  // Scalar, not known: the extent it is (ir::Dim::symbol)
-  std::string text;  // String; Scalar: the name to show when it becomes an extent
+  std::string text;    // String; Scalar: the name to show when it becomes an extent
   ArrayPtr array;
   std::shared_ptr<Aggregate> items;  // Record, List, Tuple; Range: start, stop as Scalars
   std::shared_ptr<Callable> callable;

@@ -35,9 +35,9 @@ struct TypeExpr {
   Span span;
   std::string placement;  // "", "pinned" or "host"
   // Named
-  std::string name;              // dtype or type name; "m.Name" for an imported one
-  bool has_dims = false;         // f32[] is has_dims with no dims; f32 is !has_dims
-  std::vector<ExprPtr> dims;     // Wildcard for `_`
+  std::string name;           // dtype or type name; "m.Name" for an imported one
+  bool has_dims = false;      // f32[] is has_dims with no dims; f32 is !has_dims
+  std::vector<ExprPtr> dims;  // Wildcard for `_`
   // List: element, count. Record: field_names with fields. Tuple: fields.
   TypePtr element;
   ExprPtr count;
@@ -50,10 +50,28 @@ struct TypeExpr {
 
 enum class UnaryOp : uint8_t { Neg, Plus, BitNot, Not };
 enum class BinaryOp : uint8_t {
-  Add, Sub, Mul, Div, FloorDiv, Mod, MatMul, Pow,
-  And, Or,                       // short-circuit, scalars
-  BitAnd, BitOr, BitXor, Shl, Shr,
-  Eq, Ne, Lt, Le, Gt, Ge, Approx,  // Approx is `~=`
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  MatMul,
+  Pow,
+  And,
+  Or,  // short-circuit, scalars
+  BitAnd,
+  BitOr,
+  BitXor,
+  Shl,
+  Shr,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Approx,  // Approx is `~=`
 };
 /// The source text of an operator: "+", "~=", "and".
 const char* spelling(UnaryOp op);
@@ -78,17 +96,35 @@ struct Index {
 };
 
 enum class ExprKind : uint8_t {
-  Int, Float, Bool, String, FString, Name, Wildcard,
-  Unary, Binary, Call, IndexOp, Field, Lambda, If, BlockExpr, Capture, Launch,
-  ArrayLit, TupleLit, Range, Type,
+  Int,
+  Float,
+  Bool,
+  String,
+  FString,
+  Name,
+  Wildcard,
+  Unary,
+  Binary,
+  Call,
+  IndexOp,
+  Field,
+  Lambda,
+  If,
+  BlockExpr,
+  Capture,
+  Launch,
+  ArrayLit,
+  TupleLit,
+  Range,
+  Type,
 };
 
 struct Param {
   Span span;
   std::string name;
   bool is_mut = false;
-  TypePtr type;     // may be null
-  ExprPtr fallback; // default value; may be null
+  TypePtr type;      // may be null
+  ExprPtr fallback;  // default value; may be null
 };
 
 struct Expr {
@@ -109,10 +145,10 @@ struct Expr {
   Span op_span;
   ExprPtr lhs, rhs;  // Unary uses lhs; Binary both; Call/IndexOp/Field: lhs is the base; Range: lhs..rhs
 
-  std::vector<Arg> args;        // Call
-  bool piped = false;           // Call made by `|>`: args[0] is the left side
-  std::vector<Index> indices;   // IndexOp
-  std::string field;            // Field
+  std::vector<Arg> args;       // Call
+  bool piped = false;          // Call made by `|>`: args[0] is the left side
+  std::vector<Index> indices;  // IndexOp
+  std::string field;           // Field
   Span field_span;
 
   std::vector<Param> params;    // Lambda
@@ -126,7 +162,7 @@ struct Expr {
   std::vector<std::string> parts;
   std::vector<ExprPtr> elements;  // FString expressions, ArrayLit / TupleLit elements
   std::vector<std::string> formats;
-  TypePtr type;                   // Type: a type written where an expression is expected: [T; n]
+  TypePtr type;  // Type: a type written where an expression is expected: [T; n]
 };
 // Type expressions such as f32[B, D] parse as IndexOp on Name "f32"; sema reads them as types where
 // an argument is one. `_` parses as Wildcard.
@@ -134,12 +170,26 @@ struct Expr {
 // ---- statements ----------------------------------------------------------------------------------
 
 enum class StmtKind : uint8_t {
-  Let,          // let / var / const, one or more bindings
-  Assign,       // x = e, x .= e, x .+= e, x += e
+  Let,     // let / var / const, one or more bindings
+  Assign,  // x = e, x .= e, x .+= e, x += e
   ExprStmt,
-  For, While, Break, Continue, Return, IfStmt,
-  Fn, Kernel, TypeDef, Graph, Update, Import, Pragma,
-  Assert, Test, Bench, ExpectError,
+  For,
+  While,
+  Break,
+  Continue,
+  Return,
+  IfStmt,
+  Fn,
+  Kernel,
+  TypeDef,
+  Graph,
+  Update,
+  Import,
+  Pragma,
+  Assert,
+  Test,
+  Bench,
+  ExpectError,
 };
 
 enum class BindKind : uint8_t { Let, Var, Const };
@@ -171,7 +221,7 @@ struct KernelDef {
   std::vector<Param> params;
   std::vector<std::string> index_names;  // over (i, j)
   std::vector<Span> index_spans;
-  std::vector<ExprPtr> extents;          // in (n, m)
+  std::vector<ExprPtr> extents;  // in (n, m)
   std::unique_ptr<Block> body;
 };
 
@@ -198,27 +248,27 @@ struct Stmt {
   BindKind bind{};                // Let
   std::vector<Binding> bindings;  // Let
 
-  ExprPtr lhs;             // Assign target; For iterable in `rhs`
+  ExprPtr lhs;               // Assign target; For iterable in `rhs`
   bool elementwise = false;  // Assign: `.=` family
   AssignOp assign_op{};
   Span op_span;
-  ExprPtr rhs;             // Assign value, ExprStmt, Return (may be null), While/If condition, For iterable, Assert
+  ExprPtr rhs;  // Assign value, ExprStmt, Return (may be null), While/If condition, For iterable, Assert
 
-  std::string name;        // For: index name ("_" allowed); TypeDef, Graph, Import alias, Pragma name
+  std::string name;  // For: index name ("_" allowed); TypeDef, Graph, Import alias, Pragma name
   Span name_span;
   std::unique_ptr<Block> body;       // For, While, IfStmt, Test, Bench, ExpectError
   std::unique_ptr<Block> else_body;  // IfStmt
   StmtPtr else_if;                   // IfStmt: nested IfStmt
 
-  std::shared_ptr<FnDef> fn;          // shared: closures and caches hold on to it
+  std::shared_ptr<FnDef> fn;  // shared: closures and caches hold on to it
   std::shared_ptr<KernelDef> kernel;
-  TypePtr type;                       // TypeDef
-  std::string doc;                    // TypeDef, Graph
-  std::vector<GraphNodeDef> nodes;    // Graph
-  ExprPtr target;                     // Update: `e.c` or `e`
-  std::vector<Rebind> rebinds;        // Update e { x -> x2 } (body null then)
-  std::string text;                   // Test/Bench title, Import path, ExpectError code, Pragma value
-  std::vector<Arg> args;              // Assert: rtol=, atol=
+  TypePtr type;                     // TypeDef
+  std::string doc;                  // TypeDef, Graph
+  std::vector<GraphNodeDef> nodes;  // Graph
+  ExprPtr target;                   // Update: `e.c` or `e`
+  std::vector<Rebind> rebinds;      // Update e { x -> x2 } (body null then)
+  std::string text;                 // Test/Bench title, Import path, ExpectError code, Pragma value
+  std::vector<Arg> args;            // Assert: rtol=, atol=
 };
 
 /// A whole file.

@@ -1,8 +1,8 @@
 // gk: compiles array programs into CUDA graphs that are safe to use.
 //
-// The public C++ header. A Session compiles and runs programs on one device and keeps their definitions from one
-// run() to the next, as a REPL needs. Nothing throws; nothing aborts the host program. A session is used by one
-// thread at a time (interrupt() excepted); several sessions in one process are independent.
+// The public C++ header. A Session compiles and runs programs on one device and keeps their definitions from
+// one run() to the next, as a REPL needs. Nothing throws; nothing aborts the host program. A session is used
+// by one thread at a time (interrupt() excepted); several sessions in one process are independent.
 //
 //   gk::SessionOptions options;
 //   options.device = "host";
@@ -23,8 +23,8 @@ namespace gk {
 /// Exit statuses of gkrun and outcomes of a Session.
 enum class Status : int {
   Ok = 0,
-  RuntimeError = 1,   // an assertion or run-time error
-  CompileError = 2,   // a compile or usage error
+  RuntimeError = 1,  // an assertion or run-time error
+  CompileError = 2,  // a compile or usage error
   OutOfMemory = 3,
   NoDevice = 4,
   Interrupted = 130,
@@ -36,22 +36,22 @@ enum class Emit { Ast, Ir, Plan, Llvm, Ptx, Graph, Dot };
 struct SessionOptions {
   /// "host", "cuda", "cuda:1", "interp", "trace", "trace:cuda"; empty: cuda where a GPU answers, else host.
   std::string device;
-  std::vector<std::string> args;                               // the program's `args`
-  std::vector<std::pair<std::string, std::string>> defines;    // -D name=value: overrides of `const`s
-  int64_t memory_limit_bytes = 0;                              // 0: the device's own
-  std::string cache_dir;                                       // empty: the default one
+  std::vector<std::string> args;                             // the program's `args`
+  std::vector<std::pair<std::string, std::string>> defines;  // -D name=value: overrides of `const`s
+  int64_t memory_limit_bytes = 0;                            // 0: the device's own
+  std::string cache_dir;                                     // empty: the default one
   bool use_cache = true;
   bool seeded = false;
-  uint64_t seed = 0;         // default of rng() when seeded
-  bool unchecked = false;    // no bounds checks in kernels' own indexing
-  bool sync = false;         // wait after every statement, so that faults show at their line
-  bool eager = false;        // launching a graph runs its steps one by one: to compare, or to find a fault
-  bool nan_check = false;    // an error at the first statement that stores a NaN
-  int emit_sm = 0;           // architecture of emitted PTX, 90 for sm_90; 0: 75
+  uint64_t seed = 0;       // default of rng() when seeded
+  bool unchecked = false;  // no bounds checks in kernels' own indexing
+  bool sync = false;       // wait after every statement, so that faults show at their line
+  bool eager = false;      // launching a graph runs its steps one by one: to compare, or to find a fault
+  bool nan_check = false;  // an error at the first statement that stores a NaN
+  int emit_sm = 0;         // architecture of emitted PTX, 90 for sm_90; 0: 75
   DiagnosticFormat format = DiagnosticFormat::Human;
   bool color = false;
-  std::function<void(std::string_view)> out;   // what the program prints; null: standard output
-  std::function<void(std::string_view)> err;   // rendered diagnostics; null: standard error
+  std::function<void(std::string_view)> out;  // what the program prints; null: standard output
+  std::function<void(std::string_view)> err;  // rendered diagnostics; null: standard error
 };
 
 struct TestReport {

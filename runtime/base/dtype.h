@@ -36,7 +36,7 @@ DType accumulator(DType t);
 /// IEEE 754 binary16 / bfloat16 conversions, round to nearest even, NaN kept.
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f);
-uint16_t f64_to_f16(double d);   // one rounding
+uint16_t f64_to_f16(double d);  // one rounding
 float bf16_to_f32(uint16_t h);
 uint16_t f32_to_bf16(float f);
 uint16_t f64_to_bf16(double d);  // one rounding

@@ -101,14 +101,14 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view code, std::st
 #define GK_CONCAT_(a, b) a##b
 #define GK_CONCAT(a, b) GK_CONCAT_(a, b)
 /// Evaluates a Result<void>-like expression and returns its error from the enclosing function.
-#define GK_CHECK(...)                                                      \
-  do {                                                                     \
-    if (auto gk_result_ = (__VA_ARGS__); !gk_result_)                      \
-      return tl::unexpected<gk::Error>(std::move(gk_result_).error());     \
+#define GK_CHECK(...)                                                  \
+  do {                                                                 \
+    if (auto gk_result_ = (__VA_ARGS__); !gk_result_)                  \
+      return tl::unexpected<gk::Error>(std::move(gk_result_).error()); \
   } while (0)
 /// GK_TRY(auto x, expr): binds the value or returns the error from the enclosing function.
-#define GK_TRY_IMPL(tmp, decl, ...)                                        \
-  auto tmp = (__VA_ARGS__);                                                \
-  if (!tmp) return tl::unexpected<gk::Error>(std::move(tmp).error());      \
+#define GK_TRY_IMPL(tmp, decl, ...)                                   \
+  auto tmp = (__VA_ARGS__);                                           \
+  if (!tmp) return tl::unexpected<gk::Error>(std::move(tmp).error()); \
   decl = std::move(*tmp)
 #define GK_TRY(decl, ...) GK_TRY_IMPL(GK_CONCAT(gk_try_, __LINE__), decl, __VA_ARGS__)

@@ -24,8 +24,8 @@ struct Options {
 /// The process's options. Thread-safe; the environment is read at the first call.
 const Options& options();
 
-/// Sets an environment variable that is not set, for a library about to be loaded. Not thread-safe against getenv
-/// elsewhere, as setenv is not: call it before threads of a host program could read the same name.
+/// Sets an environment variable that is not set, for a library about to be loaded. Not thread-safe against
+/// getenv elsewhere, as setenv is not: call it before threads of a host program could read the same name.
 void set_default_environment(const char* name, const char* value);
 
 /// Looks a variable up: its value, or null when it is not set.

@@ -1,7 +1,7 @@
 // Running programs: load once, then run eagerly or as a graph, by one step walker over hal::Recorder.
 // Owns loaded programs, declared graphs, executables with their arena and leases, and update. Promises: eager
-// and graph modes walk the same steps; an executable leases everything it uses; an update changes all nodes or
-// none. Not for tensors, names or text.
+// and graph modes walk the same steps; an executable leases everything it uses; an update changes all nodes
+// or none. Not for tensors, names or text.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,11 @@ class Runtime {
   hal::Device& device();
   hal::Stream& stream();
   memory::Pool& pool();
-  /// Waits for the stream; then a pending fault is raised: Runtime E0801 (index out of range, with line, axis,
-  /// index, extent) or E0802 (division by zero).
+  /// Waits for the stream; then a pending fault is raised: Runtime E0801 (index out of range, with line,
+  /// axis, index, extent) or E0802 (division by zero).
   Result<void> synchronize();
-  Result<void> upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes, int64_t offset_bytes = 0);
+  Result<void> upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes,
+                      int64_t offset_bytes = 0);
   Result<void> download(void* dst, const memory::BlockPtr& src, int64_t size_bytes, int64_t offset_bytes = 0);
   ~Runtime();
   struct Impl;
@@ -67,10 +68,10 @@ Result<void> run(Runtime& rt, Loaded& program, const Bindings& bindings);
 
 /// A graph as declared: named nodes, each a program with its bindings, in a valid order.
 struct GraphNode {
-  std::string name;              // "" for the single node of a capture
+  std::string name;  // "" for the single node of a capture
   std::shared_ptr<Loaded> program;
   Bindings bindings;
-  std::vector<int32_t> after;    // earlier nodes
+  std::vector<int32_t> after;  // earlier nodes
   Span span{};
 };
 

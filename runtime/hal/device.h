@@ -19,18 +19,19 @@ namespace gk::hal {
 enum class Placement : uint8_t { Device, Pinned /* page-locked host memory the device can read */ };
 
 struct DeviceInfo {
-  std::string name;         // "NVIDIA H200", "host"
-  std::string id;           // "cuda:0", "host", "trace(host)"
+  std::string name;  // "NVIDIA H200", "host"
+  std::string id;    // "cuda:0", "host", "trace(host)"
   program::TargetKind target = program::TargetKind::Host;
   int sm = 0;               // 90 for compute capability 9.0; 0 on host
   int multiprocessors = 0;  // host: worker threads
   int64_t total_bytes = 0;
   int64_t shared_bytes_max = 0;  // dynamic shared memory a block may opt in to
-  std::string driver;       // "13.0 (580.159.03)"
+  std::string driver;            // "13.0 (580.159.03)"
   bool has_blas_lt = false;
 };
 
-/// Raw memory from the driver. address is valid on the device; host_address is null unless the CPU may touch it.
+/// Raw memory from the driver. address is valid on the device; host_address is null unless the CPU may touch
+/// it.
 struct Allocation {
   void* address = nullptr;
   void* host_address = nullptr;
@@ -53,8 +54,8 @@ class Module {
 class Event {
  public:
   virtual ~Event() = default;
-  virtual Result<bool> done() = 0;   // never blocks
-  virtual Result<void> wait() = 0;   // blocks the calling thread
+  virtual Result<bool> done() = 0;  // never blocks
+  virtual Result<void> wait() = 0;  // blocks the calling thread
 };
 
 /// A kernel launch: params[i] points to the bytes of argument i (as cuLaunchKernel takes them).
@@ -140,7 +141,7 @@ class Device {
 };
 
 struct OpenOptions {
-  int threads = 0;             // host workers; 0: all cores
+  int threads = 0;                 // host workers; 0: all cores
   int64_t memory_limit_bytes = 0;  // enforced by the pool, reported here for dumps
 };
 

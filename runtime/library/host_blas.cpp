@@ -26,11 +26,11 @@ T relu(T x) {
 
 }  // namespace
 
-// OpenBLAS picks its kernels by the processor's model and falls back to those of 2004 for a model newer than itself.
-// What the processor can do is the better guide; a choice that the user made stays.
+// OpenBLAS picks its kernels by the processor's model and falls back to those of 2004 for a model newer than
+// itself. What the processor can do is the better guide; a choice that the user made stays.
 static void choose_kernels() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
     set_default_environment("OPENBLAS_CORETYPE", "SkylakeX");
   else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     set_default_environment("OPENBLAS_CORETYPE", "Haswell");

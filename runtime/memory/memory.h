@@ -54,10 +54,10 @@ class Lease {
 };
 
 struct PoolStats {
-  int64_t in_use_bytes = 0;    // handed out
-  int64_t cached_bytes = 0;    // kept for reuse
-  int64_t peak_bytes = 0;      // of in_use
-  int64_t limit_bytes = 0;     // 0: none
+  int64_t in_use_bytes = 0;  // handed out
+  int64_t cached_bytes = 0;  // kept for reuse
+  int64_t peak_bytes = 0;    // of in_use
+  int64_t limit_bytes = 0;   // 0: none
   int64_t leases = 0;
   int64_t driver_allocations = 0;
 };

@@ -39,10 +39,10 @@ struct Ref {
 struct Arg {
   enum class Kind : uint8_t { Pointer, Value, ScalarSlot, Faults, StepIndex };
   Kind kind = Kind::Pointer;
-  Ref ref;             // Pointer
-  Scalar value{};      // Value
-  int32_t slot = -1;   // ScalarSlot
-  DType dtype{};       // ScalarSlot: what the kernel takes
+  Ref ref;            // Pointer
+  Scalar value{};     // Value
+  int32_t slot = -1;  // ScalarSlot
+  DType dtype{};      // ScalarSlot: what the kernel takes
 };
 
 struct LaunchDims {
@@ -61,7 +61,7 @@ struct MatMulCall {
   int64_t lda = 0, ldb = 0, ldc = 0;
   bool trans_a = false, trans_b = false;  // the stored matrix is the transpose
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
-  bool has_bias = false;                  // bias[n]
+  bool has_bias = false;  // bias[n]
   enum class Activation : uint8_t { None, Relu, Gelu } activation = Activation::None;
   bool tf32 = false;
 };
@@ -77,11 +77,11 @@ struct FaultSite {
 struct Step {
   enum class Kind : uint8_t { Launch, Copy, MatMul };
   Kind kind = Kind::Launch;
-  std::string label;            // for people and dumps: "maximum+add", "matmul", …
+  std::string label;  // for people and dumps: "maximum+add", "matmul", …
   Span span{};
   std::vector<Ref> reads, writes;
   // Launch
-  int32_t code = -1;            // Program::codes
+  int32_t code = -1;  // Program::codes
   std::string function;
   LaunchDims dims;
   std::vector<Arg> args;
@@ -103,7 +103,7 @@ struct Program {
   std::string name;
   TargetKind target = TargetKind::Host;
   std::vector<std::shared_ptr<const Code>> codes;
-  std::vector<Step> steps;      // in a valid order: later steps may depend on earlier ones only
+  std::vector<Step> steps;  // in a valid order: later steps may depend on earlier ones only
   std::vector<Slot> slots;
   std::vector<Scalar> scalars;  // defaults of the scalar slots
   int64_t arena_bytes = 0;      // every temporary lies in [0, arena_bytes), 256-byte aligned

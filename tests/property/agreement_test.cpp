@@ -1,5 +1,6 @@
-// One meaning everywhere: random programs give the same numbers from the interpreter, statement by statement on a
-// device, and from a replayed graph there. GK_PROPERTY_COUNT sets how many programs, GK_PROPERTY_SEED the first.
+// One meaning everywhere: random programs give the same numbers from the interpreter, statement by statement
+// on a device, and from a replayed graph there. GK_PROPERTY_COUNT sets how many programs, GK_PROPERTY_SEED
+// the first.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ class Runner {
  public:
   explicit Runner(const std::string& device) : device_(device) {
     static int made = 0;
-    path_ = (std::filesystem::temp_directory_path() / fmt::format("gk_property_{}_{}.npz", getpid(), ++made)).string();
+    path_ = (std::filesystem::temp_directory_path() / fmt::format("gk_property_{}_{}.npz", getpid(), ++made))
+                .string();
   }
   ~Runner() { std::filesystem::remove(path_); }
 
@@ -70,7 +72,8 @@ class Runner {
 // "" when equal: bit for bit (NaNs are one value), or within the bound for inexact results.
 std::string compare(const interp::Array& a, const interp::Array& b, bool exact) {
   if (a.dtype != b.dtype || !(a.shape == b.shape))
-    return fmt::format("{}{} against {}{}", name(a.dtype), to_string(a.shape), name(b.dtype), to_string(b.shape));
+    return fmt::format("{}{} against {}{}", name(a.dtype), to_string(a.shape), name(b.dtype),
+                       to_string(b.shape));
   double scale = 1;
   for (int64_t i = 0; i < a.size(); ++i)
     if (double v = std::fabs(a.get(i).as_double()); std::isfinite(v)) scale = std::max(scale, v);
@@ -104,9 +107,8 @@ void agree(const std::string& device, int shard) {
     if (reference.status != Status::Ok) wrong = "interp: " + reference.errors;
     if (e.status != Status::Ok) wrong += "eager: " + e.errors;
     if (g.status != Status::Ok) wrong += "graph: " + g.errors;
-    if (wrong.empty() &&
-        (reference.arrays.size() != p.results.size() || e.arrays.size() != p.results.size() ||
-         g.arrays.size() != p.results.size()))
+    if (wrong.empty() && (reference.arrays.size() != p.results.size() ||
+                          e.arrays.size() != p.results.size() || g.arrays.size() != p.results.size()))
       wrong = "results are missing " + e.errors;
     for (size_t k = 0; wrong.empty() && k < p.results.size(); ++k) {
       auto d = compare(e.arrays[k].second, g.arrays[k].second, true);

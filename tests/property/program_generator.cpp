@@ -30,7 +30,8 @@ class Generator {
 
   Program run() {
     // A few extents that many arrays share, so that broadcasting and matmul find partners.
-    for (int i = 0; i < 3; ++i) extents_.push_back(pick(std::vector<int>{1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 100}));
+    for (int i = 0; i < 3; ++i)
+      extents_.push_back(pick(std::vector<int>{1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 100}));
     if (chance(0.05)) extents_.push_back(0);
     if (chance(0.1)) extents_.push_back(pick(std::vector<int>{257, 1000, 1023}));
     int inputs = 2 + pick(3);
@@ -80,14 +81,16 @@ class Generator {
     v.name = fresh();
     int rank = pick(4);
     for (int i = 0; i < rank; ++i) v.shape.push_back(pick(extents_));
-    v.dtype = pick(std::vector<std::string>{"f32", "f32", "f32", "f64", "i32", "i64", "i16", "u8", "u32", "f16", "bf16"});
+    v.dtype = pick(std::vector<std::string>{"f32", "f32", "f32", "f64", "i32", "i64", "i16", "u8", "u32",
+                                            "f16", "bf16"});
     int n = 1;
     for (int d : v.shape) n *= d;
     std::string extents = v.shape.empty() ? "()" : fmt::format("({},)", fmt::join(v.shape, ", "));
     if (v.shape.size() > 1) extents = fmt::format("({})", fmt::join(v.shape, ", "));
     std::string e;
     if (v.shape.empty()) {
-      e = fmt::format("full({}, {})", type_text(v.dtype, v.shape), is_float(v.dtype) || v.dtype == "bf16" ? "0.75" : "3");
+      e = fmt::format("full({}, {})", type_text(v.dtype, v.shape),
+                      is_float(v.dtype) || v.dtype == "bf16" ? "0.75" : "3");
     } else if (is_int(v.dtype)) {
       e = fmt::format("{}(reshape(arange({}), {}) * {} % 23 {})", v.dtype, n, extents, 1 + 2 * pick(7),
                       v.dtype[0] == 'u' ? "" : "- 11");
@@ -154,7 +157,9 @@ class Generator {
 
   void statement() {
     switch (pick(13)) {
-      case 0: case 1: case 2: binary(); break;
+      case 0:
+      case 1:
+      case 2: binary(); break;
       case 3: unary(); break;
       case 4: compare_and_choose(); break;
       case 5: reduction(); break;
@@ -187,12 +192,8 @@ class Generator {
       case 4: define(r, fmt::format("maximum({}, {})", a.name, b.name)); return;
       case 5: define(r, fmt::format("minimum({}, {})", a.name, b.name)); return;
       case 6: op = "&"; break;
-      case 7:
-        define(r, fmt::format("{} // ({} % 5 + 6)", a.name, b.name));
-        return;
-      case 8:
-        define(r, fmt::format("{} % ({} % 5 + 6)", a.name, b.name));
-        return;
+      case 7: define(r, fmt::format("{} // ({} % 5 + 6)", a.name, b.name)); return;
+      case 8: define(r, fmt::format("{} % ({} % 5 + 6)", a.name, b.name)); return;
     }
     define(r, fmt::format("{} {} {}", a.name, op, b.name));
   }
@@ -218,7 +219,9 @@ class Generator {
 
   void unary_exact(const Var& a) {
     if (a.exact && chance(0.3)) {
-      define(a, fmt::format("{}({})", pick(std::vector<std::string>{"floor", "ceil", "round", "trunc", "sign"}), a.name));
+      define(a,
+             fmt::format("{}({})", pick(std::vector<std::string>{"floor", "ceil", "round", "trunc", "sign"}),
+                         a.name));
       return;
     }
     define(a, fmt::format(fmt::runtime(pick(2) ? "sqrt(abs({0}) + 1)" : "-{0} * 0.5"), a.name));
@@ -228,7 +231,8 @@ class Generator {
     Var a = numeric(), b = partner(a);
     if (!a.exact || !b.exact) return binary();
     Var m{"", "bool", joint(a.shape, b.shape), true};
-    define(m, fmt::format("{} {} {}", a.name, pick(std::vector<std::string>{"<", "<=", ">", "==", "!="}), b.name));
+    define(m, fmt::format("{} {} {}", a.name, pick(std::vector<std::string>{"<", "<=", ">", "==", "!="}),
+                          b.name));
     std::string mask = vars_.back().name;
     if (chance(0.3)) {
       Var inverted = m;
@@ -280,15 +284,27 @@ class Generator {
       if (i) index += ", ";
       int n = a.shape[i];
       switch (n > 1 ? pick(5) : 0) {
-        case 0: index += ":"; r.shape.push_back(n); break;
-        case 1: index += "::-1"; r.shape.push_back(n); break;
-        case 2: index += "::2"; r.shape.push_back((n + 1) / 2); break;
+        case 0:
+          index += ":";
+          r.shape.push_back(n);
+          break;
+        case 1:
+          index += "::-1";
+          r.shape.push_back(n);
+          break;
+        case 2:
+          index += "::2";
+          r.shape.push_back((n + 1) / 2);
+          break;
         case 3: {
           int k = pick(n);
           index += std::to_string(chance(0.5) ? k : k - n);
           break;
         }
-        case 4: index += fmt::format("{}:", n / 2); r.shape.push_back(n - n / 2); break;
+        case 4:
+          index += fmt::format("{}:", n / 2);
+          r.shape.push_back(n - n / 2);
+          break;
       }
     }
     if (chance(0.2) && r.shape.size() < 6) {
@@ -344,9 +360,9 @@ class Generator {
     Var a = numeric();
     if (!is_float(a.dtype)) return binary();
     std::string f = fmt::format("f{}", next_++);
-    functions_ += fmt::format(
-        "fn {}(x) {{ var y = x; for i in 0..{} {{ y = y * 0.5 + {} }}; y }}\n", f, 1 + pick(12),
-        pick(std::vector<std::string>{"0.25", "x", "maximum(y, x) * 0.125", "i"}));
+    functions_ +=
+        fmt::format("fn {}(x) {{ var y = x; for i in 0..{} {{ y = y * 0.5 + {} }}; y }}\n", f, 1 + pick(12),
+                    pick(std::vector<std::string>{"0.25", "x", "maximum(y, x) * 0.125", "i"}));
     define(a, fmt::format("{}({})", f, a.name));
   }
 

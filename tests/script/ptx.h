@@ -1,6 +1,6 @@
-// PTX of every script and example, assembled by ptxas for each architecture that gk serves. Owns the emission and
-// the calls of ptxas; equal kernels of several scripts are assembled once. Without a ptxas ($GK_PTXAS) the tests are
-// skipped and say so.
+// PTX of every script and example, assembled by ptxas for each architecture that gk serves. Owns the emission
+// and the calls of ptxas; equal kernels of several scripts are assembled once. Without a ptxas ($GK_PTXAS)
+// the tests are skipped and say so.
 #pragma once
 
 #include <filesystem>
