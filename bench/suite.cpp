@@ -26,7 +26,7 @@ Result<std::unique_ptr<Suite>> Suite::open(const SuiteOptions& options) {
   s->options_ = options;
   GK_TRY(auto device, hal::open(options.device, {}));
   GK_TRY(s->runtime_, exec::Runtime::create(device, 0));
-  s->cache_ = std::make_unique<engine::ProgramCache>(*s->runtime_, "", s->counters_);
+  s->cache_ = std::make_unique<engine::ProgramCache>(*s->runtime_, "", s->counters_, s->silent_);
   if (device->info().target != program::TargetKind::Cuda) {
     s->no_raw_ = "not a CUDA device";
     return s;
@@ -210,7 +210,7 @@ Result<void> Suite::chain_memory(bool fuse) {
   constexpr int64_t kLimit = int64_t{400} << 20;
   GK_TRY(auto device, hal::open(options_.device, {}));
   GK_TRY(auto runtime, exec::Runtime::create(device, kLimit));
-  engine::ProgramCache cache(*runtime, "", counters_);
+  engine::ProgramCache cache(*runtime, "", counters_, silent_);
   GK_TRY(auto loaded, cache.get(chain(fuse), nullptr));
   exec::Bindings bindings;
   for (const program::Slot& slot : loaded->program().slots) {

@@ -3,6 +3,7 @@
 // alone. Not for printing: main.cpp does that.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -61,6 +62,7 @@ class Suite {
   SuiteOptions options_;
   std::shared_ptr<exec::Runtime> runtime_;
   engine::Counters counters_;
+  std::function<void(std::string_view)> silent_;  // no progress is shown
   std::unique_ptr<engine::ProgramCache> cache_;
   std::unique_ptr<RawDriver> raw_;
   std::string no_raw_;

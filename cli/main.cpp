@@ -128,6 +128,11 @@ Status run_program(Options options, Output& out) {
   session_options.err = write_error_text;
   session_options.out = divert ? std::function<void(std::string_view)>(write_error_text)
                                : [&out](std::string_view t) { out.write(t); };
+  // On a terminal, what takes long is shown on one line that its end wipes; never in a pipe.
+  if (::isatty(STDERR_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0)
+    session_options.progress = [](std::string_view what) {
+      write_error_text("\r\x1b[K" + (what.empty() ? std::string() : std::string(what) + " ..."));
+    };
   auto session = Session::open(std::move(session_options));
   watch(session.get());
   Status status = session->open_status();

@@ -4,7 +4,7 @@
 # what cmake/gk.map names.
 set(gk_parts)
 foreach(part gk_base gk_program gk_ir gk_interp gk_passes gk_syntax gk_antlr gk_codegen gk_runtime gk_sema gk_engine
-             gk_libdevice gk_stdlib)
+             gk_libdevice)
   if(TARGET ${part})
     get_target_property(kind ${part} TYPE)
     if(kind STREQUAL "STATIC_LIBRARY")

@@ -79,6 +79,7 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
                             {"per_iteration_us", row(quantiles(per))},
                             {"latency_us", row(quantiles(latency))}};
     };
+    engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
     auto row = measure();
     if (!row) return impl_->report(row.error(), false);
     if (!json)

@@ -19,6 +19,7 @@ Result<std::string> EffectsBase::format(std::string_view text, std::string_view 
 }
 
 Result<std::vector<std::pair<std::string, interp::Array>>> EffectsBase::load(const std::string& path) {
+  Progress shown(progress, fmt::format("reading {}", path));
   if (path.ends_with(".npz")) return read_npz(path);
   GK_TRY(auto a, read_npy(path));
   std::vector<std::pair<std::string, interp::Array>> out;

@@ -55,6 +55,24 @@ class EffectsBase : public sema::Effects {
   virtual std::string device_json() const = 0;
 
   std::function<void(std::string_view)> out;
+  std::function<void(std::string_view)> progress;  // may be null
+
+  /// Shows what is going on for as long as it lives.
+  class Progress {
+   public:
+    Progress(const std::function<void(std::string_view)>& show, std::string_view what) : show_(show) {
+      if (show_) show_(what);
+    }
+    ~Progress() {
+      if (show_) show_("");
+    }
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+   private:
+    const std::function<void(std::string_view)>& show_;
+  };
+
   std::atomic<bool>* interrupt_flag = nullptr;
   bool sync = false;
   bool eager = false;  // a launch runs the graph's steps one by one

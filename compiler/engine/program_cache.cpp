@@ -1,5 +1,7 @@
 #include "compiler/engine/program_cache.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -9,6 +11,7 @@ namespace gk::engine {
 namespace {
 
 constexpr size_t kMaxEntries = 8192;
+constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
 class KeyWriter {
  public:
@@ -132,8 +135,9 @@ std::string structure_key(const ir::Module& m) {
   return std::move(w.out);
 }
 
-ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters)
-    : runtime_(runtime), counters_(counters) {
+ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters,
+                           const std::function<void(std::string_view)>& progress)
+    : runtime_(runtime), counters_(counters), progress_(progress) {
   const auto& info = runtime.device().info();
   codegen::Target t;
   t.kind = info.target;
@@ -177,7 +181,14 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(const ir::Module& m, Rec
   GK_TRY(auto schedule, passes::run_pipeline(clone(m), options));
   auto lowered = std::chrono::steady_clock::now();
   counters_.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
-  GK_TRY(auto program, compiler_->build(std::move(schedule)));
+  Result<std::shared_ptr<const program::Program>> made = nullptr;
+  {
+    static const std::function<void(std::string_view)> silent;
+    EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? progress_ : silent,
+                                fmt::format("compiling {} kernels", schedule.kernels.size()));
+    made = compiler_->build(std::move(schedule));
+  }
+  GK_TRY(auto program, std::move(made));
   auto built = std::chrono::steady_clock::now();
   counters_.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
   if (recording) {

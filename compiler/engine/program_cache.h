@@ -20,7 +20,8 @@ std::string structure_key(const ir::Module& m);
 
 class ProgramCache {
  public:
-  ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters);
+  ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters,
+               const std::function<void(std::string_view)>& progress);
   /// Compiles what is new, loads it, keeps it.
   Result<std::shared_ptr<exec::Loaded>> get(const ir::Module& m, Recording* recording);
   codegen::Compiler& compiler() { return *compiler_; }
@@ -30,6 +31,7 @@ class ProgramCache {
 
   exec::Runtime& runtime_;
   Counters& counters_;
+  const std::function<void(std::string_view)>& progress_;
   std::unique_ptr<codegen::Compiler> compiler_;
   struct Entry {
     std::shared_ptr<exec::Loaded> loaded;

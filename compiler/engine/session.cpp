@@ -134,6 +134,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   }
   impl->effects = std::move(*made);
   impl->effects->out = [p = impl.get()](std::string_view t) { p->out(t); };
+  impl->effects->progress = o.progress;
   impl->effects->interrupt_flag = &impl->interrupt_flag;
   impl->effects->sync = o.sync;
   impl->effects->eager = o.eager;

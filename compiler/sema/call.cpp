@@ -75,6 +75,8 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
         arg.value.items->items.push_back(std::move(item));
       }
     } else {
+      for (auto& earlier : call.args)
+        if (!earlier.is_mut && writes(*a.value)) earlier.value = hold(earlier.value);
       GK_TRY(arg.value, eval(*a.value, scope));
     }
     if (arg.value.kind == VKind::None)

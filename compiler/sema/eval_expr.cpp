@@ -185,6 +185,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       GK_TRY(auto v, eval(*at, scope));
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
+        if (writes(*x.rhs)) v = hold(v);
         GK_TRY(auto r, eval(*x.rhs, scope));
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));

@@ -137,6 +137,7 @@ class Evaluator {
   Result<void> materialise(const ArrayPtr& a, Span span);
   Result<Value> to_device(const Value& v,
                           Span span);  // what was read from a file and is bound without `host`
+  Value hold(const Value& v);                     // the value of now, whatever is written later
   Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
   Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
@@ -213,6 +214,8 @@ class Evaluator {
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
   static void assigned_names(const syntax::Stmt& s, std::set<std::string>& names);
+  /// Whether evaluating `e` may write to a place. What was evaluated before it, left to right, must then be held.
+  static bool writes(const syntax::Expr& e);
   std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names,
                                                     const ScopePtr& scope);
   Value join(const Value& a, const Value& b);

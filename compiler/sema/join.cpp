@@ -44,6 +44,12 @@ void Evaluator::assigned_names(const Stmt& s, std::set<std::string>& names) {
   if (s.else_if) assigned_names(*s.else_if, names);
 }
 
+bool Evaluator::writes(const syntax::Expr& e) {
+  std::set<std::string> names;
+  mut_names(&e, names);
+  return !names.empty();
+}
+
 std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std::string>& names,
                                                              const ScopePtr& scope) {
   std::vector<std::pair<Variable*, Value>> out;

@@ -96,6 +96,8 @@ Result<Value> Evaluator::to_device(const Value& v, Span span) {
   return Value::of_array(trace_->pending(v.array->type, trace_->value_of(*v.array)));
 }
 
+Value Evaluator::hold(const Value& v) { return v.is_scalar() ? v : bind_value(v); }
+
 Value Evaluator::bind_value(const Value& v) {
   if (v.is_aggregate()) {
     Value r = v;

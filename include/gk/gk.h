@@ -52,6 +52,8 @@ struct SessionOptions {
   bool color = false;
   std::function<void(std::string_view)> out;  // what the program prints; null: standard output
   std::function<void(std::string_view)> err;  // rendered diagnostics; null: standard error
+  /// What takes long just now ("compiling 40 kernels"), for a terminal; "" when it is over. Null: not wanted.
+  std::function<void(std::string_view)> progress;
 };
 
 struct TestReport {

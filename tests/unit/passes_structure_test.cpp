@@ -209,11 +209,12 @@ TEST(PassesStructure, keys_hold_no_extents) {
   EXPECT_EQ(key(3, 5), key(7, 100));
 }
 
-TEST(PassesStructure, elementwise_loops_stay_loops) {
+// trips * body against Options::max_kernel_ops / 2 decides whether a loop is unrolled.
+void check_elementwise_loop(int64_t trips, bool stays) {
   Builder b;
   const ValueId x = b.input(DType::F32, {12}), y = b.input(DType::F32, {12});
   ir::Attrs a;
-  a.index = 100;
+  a.index = trips;
   const ValueId r = b.op(Op::Loop, {x}, a);
   auto body = std::make_unique<ir::Block>();
   const ValueId i = b.m.new_value(ir::Type::of(DType::I64, {})),
@@ -231,9 +232,12 @@ TEST(PassesStructure, elementwise_loops_stay_loops) {
   b.out(b.op(Op::Neg, {r}));
   const Schedule s = plan(b);
   EXPECT_EQ(s.program.steps.size(), 1U);
-  EXPECT_NE(ir::key(*s.kernels[0]).find("for"), std::string::npos);
+  EXPECT_EQ(ir::key(*s.kernels[0]).find("for") != std::string::npos, stays);
   EXPECT_EQ(check(b, {}), "");
 }
+
+TEST(PassesStructure, long_elementwise_loops_stay_loops_in_a_kernel) { check_elementwise_loop(1000, true); }
+TEST(PassesStructure, short_elementwise_loops_are_unrolled) { check_elementwise_loop(100, false); }
 
 TEST(PassesStructure, user_kernels_write_in_place_or_over_a_copy) {
   auto k = std::make_shared<ir::Kernel>();
