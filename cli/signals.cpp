@@ -13,7 +13,8 @@ namespace {
 std::atomic<Session*> g_session{nullptr};
 std::atomic<int64_t> g_first_ns{0};
 static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
-constexpr int64_t kPatienceNs = 2'000'000'000;
+constexpr unsigned kPatienceSeconds = 2;
+constexpr int64_t kPatienceNs = int64_t{kPatienceSeconds} * 1'000'000'000;
 
 // Async-signal-safe: atomics, clock_gettime and _exit alone.
 void on_interrupt(int) {
@@ -27,7 +28,15 @@ void on_interrupt(int) {
   if (!g_first_ns.compare_exchange_strong(first, now_ns) && now_ns - first >= kPatienceNs)
     _exit(static_cast<int>(Status::Interrupted));
   session->interrupt();
+  ::alarm(kPatienceSeconds);  // a kernel that runs on is not waited for
   errno = saved;
+}
+
+// A kernel or product that runs too long to be heard of: the program ends around it.
+void on_alarm(int) {
+  constexpr char kMessage[] = "error[E0806]: interrupted; what was running was not waited for\n";
+  [[maybe_unused]] auto written = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  _exit(static_cast<int>(Status::Interrupted));
 }
 
 }  // namespace
@@ -38,6 +47,8 @@ void install_signal_handlers() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, nullptr);
   // A parent may have left SIGPIPE ignored (Python does): then a closed pipe would be a write error instead.
   signal(SIGPIPE, SIG_DFL);
 }

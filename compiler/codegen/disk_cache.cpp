@@ -48,6 +48,8 @@ bool take_string(std::string_view& in, std::string& s) {
 
 std::shared_ptr<const program::Code> DiskCache::find(const std::string& key) const {
   if (folder_.empty()) return nullptr;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path(key), ignored)) return nullptr;
   std::ifstream file(path(key), std::ios::binary);
   if (!file) return nullptr;
   std::string all((std::istreambuf_iterator<char>(file)), {});

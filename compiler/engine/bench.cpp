@@ -37,66 +37,68 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
     return impl_->report(
         make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
   }
-  Status s;
-  auto module = impl_->prepare(name, text, &s);
-  if (!module) return s;
-  s = impl_->execute(*module);
-  if (s != Status::Ok) return s;
-  auto& runner = *impl_->runner;
-  auto& effects = *impl_->effects;
-  nlohmann::json rows = nlohmann::json::array();
-  for (const auto& stmt : module->stmts) {
-    if (stmt->kind != syntax::StmtKind::Bench) continue;
-    if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
-    auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
-    auto measure = [&]() -> Result<nlohmann::json> {
-      auto start = Clock::now();
-      for (int i = 0; i < 3; ++i) GK_CHECK(once());
-      GK_CHECK(effects.synchronize());
-      double estimate = std::max(us(Clock::now() - start) / 3, 0.5);
-      // About half a second in eleven batches.
-      auto batch = static_cast<int64_t>(std::clamp(45'000.0 / estimate, 1.0, 20'000.0));
-      std::vector<double> submit, per, latency;
-      for (int b = 0; b < 11; ++b) {
-        auto t0 = Clock::now();
-        for (int64_t i = 0; i < batch; ++i) GK_CHECK(once());
-        auto t1 = Clock::now();
+  return impl_->guarded([&] {
+    Status s;
+    auto module = impl_->prepare(name, text, &s);
+    if (!module) return s;
+    s = impl_->execute(*module);
+    if (s != Status::Ok) return s;
+    auto& runner = *impl_->runner;
+    auto& effects = *impl_->effects;
+    nlohmann::json rows = nlohmann::json::array();
+    for (const auto& stmt : module->stmts) {
+      if (stmt->kind != syntax::StmtKind::Bench) continue;
+      if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+      auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
+      auto measure = [&]() -> Result<nlohmann::json> {
+        auto start = Clock::now();
+        for (int i = 0; i < 3; ++i) GK_CHECK(once());
         GK_CHECK(effects.synchronize());
-        auto t2 = Clock::now();
-        submit.push_back(us(t1 - t0) / static_cast<double>(batch));
-        per.push_back(us(t2 - t0) / static_cast<double>(batch));
-        auto t3 = Clock::now();
-        GK_CHECK(once());
-        GK_CHECK(effects.synchronize());
-        latency.push_back(us(Clock::now() - t3));
-      }
-      auto row = [](const Quantiles& q) {
-        return nlohmann::json{{"p10", q.low}, {"median", q.median}, {"p90", q.high}};
+        double estimate = std::max(us(Clock::now() - start) / 3, 0.5);
+        // About half a second in eleven batches.
+        auto batch = static_cast<int64_t>(std::clamp(45'000.0 / estimate, 1.0, 20'000.0));
+        std::vector<double> submit, per, latency;
+        for (int b = 0; b < 11; ++b) {
+          auto t0 = Clock::now();
+          for (int64_t i = 0; i < batch; ++i) GK_CHECK(once());
+          auto t1 = Clock::now();
+          GK_CHECK(effects.synchronize());
+          auto t2 = Clock::now();
+          submit.push_back(us(t1 - t0) / static_cast<double>(batch));
+          per.push_back(us(t2 - t0) / static_cast<double>(batch));
+          auto t3 = Clock::now();
+          GK_CHECK(once());
+          GK_CHECK(effects.synchronize());
+          latency.push_back(us(Clock::now() - t3));
+        }
+        auto row = [](const Quantiles& q) {
+          return nlohmann::json{{"p10", q.low}, {"median", q.median}, {"p90", q.high}};
+        };
+        return nlohmann::json{{"name", stmt->text},
+                              {"batch", batch},
+                              {"submit_us", row(quantiles(submit))},
+                              {"per_iteration_us", row(quantiles(per))},
+                              {"latency_us", row(quantiles(latency))}};
       };
-      return nlohmann::json{{"name", stmt->text},
-                            {"batch", batch},
-                            {"submit_us", row(quantiles(submit))},
-                            {"per_iteration_us", row(quantiles(per))},
-                            {"latency_us", row(quantiles(latency))}};
-    };
-    engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
-    auto row = measure();
-    if (!row) return impl_->report(row.error(), false);
-    if (!json)
-      impl_->out(fmt::format(
-          "{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
-          "latency {:>9.2f} us\n",
-          stmt->text, (*row)["submit_us"]["median"].get<double>(),
-          (*row)["per_iteration_us"]["median"].get<double>(), (*row)["per_iteration_us"]["p10"].get<double>(),
-          (*row)["per_iteration_us"]["p90"].get<double>(), (*row)["latency_us"]["median"].get<double>()));
-    rows.push_back(std::move(*row));
-  }
-  if (json) {
-    nlohmann::json doc{
-        {"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
-    impl_->out(doc.dump(2) + "\n");
-  }
-  return Status::Ok;
+      engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
+      auto row = measure();
+      if (!row) return impl_->report(row.error(), false);
+      if (!json)
+        impl_->out(fmt::format(
+            "{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
+            "latency {:>9.2f} us\n",
+            stmt->text, (*row)["submit_us"]["median"].get<double>(),
+            (*row)["per_iteration_us"]["median"].get<double>(), (*row)["per_iteration_us"]["p10"].get<double>(),
+            (*row)["per_iteration_us"]["p90"].get<double>(), (*row)["latency_us"]["median"].get<double>()));
+      rows.push_back(std::move(*row));
+    }
+    if (json) {
+      nlohmann::json doc{
+          {"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
+      impl_->out(doc.dump(2) + "\n");
+    }
+    return Status::Ok;
+  });
 }
 
 }  // namespace gk

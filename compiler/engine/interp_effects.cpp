@@ -28,11 +28,13 @@ struct Held {
 
 Array& array_of(const Storage& s) { return static_cast<Held*>(s.memory.get())->array; }
 
+// A graph, or an executable of it: shared modules, and the storages each node is bound to.
+struct GraphNode {
+  std::shared_ptr<Unit> unit;
+  std::vector<StoragePtr> slots;
+};
 struct GraphState {
-  std::vector<std::shared_ptr<Unit>> nodes;
-  std::string name;
-  std::vector<std::pair<StoragePtr, StoragePtr>>
-      rebound;  // of an executable: captured storage -> current one
+  std::vector<GraphNode> nodes;
 };
 
 class InterpEffects final : public EffectsBase {
@@ -53,7 +55,12 @@ class InterpEffects final : public EffectsBase {
     auto held = std::make_shared<Held>();
     held->budget = budget_;
     held->bytes = bytes;
-    held->array = Array::zeros(s.type.dtype, shape);
+    try {
+      held->array = Array::zeros(s.type.dtype, shape);
+    } catch (const std::bad_alloc&) {
+      held->bytes = 0;
+      return fail(ErrorKind::OutOfMemory, "E0601", fmt::format("out of memory: asked for {} bytes", bytes));
+    }
     budget_->in_use += bytes;
     budget_->peak = std::max(budget_->peak, budget_->in_use);
     s.memory = held;
@@ -80,54 +87,43 @@ class InterpEffects final : public EffectsBase {
     return run(unit, unit.module.params);
   }
 
-  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string& name) override {
+  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string&) override {
     ++counters.graphs;
     auto g = std::make_shared<GraphState>();
-    g->name = name;
     for (auto& u : nodes) {
       if (recording.on) recording.ir.push_back(ir::print(u.module));
-      for (auto& s : u.slots)
-        if (!s->memory) GK_CHECK(allocate(*s));
-      g->nodes.push_back(std::make_shared<Unit>(std::move(u)));
+      GK_TRY(auto node, bound(std::move(u)));
+      g->nodes.push_back(std::move(node));
     }
     return std::static_pointer_cast<void>(g);
   }
   Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) override {
     ++counters.executables;
-    auto e = std::make_shared<GraphState>();
-    e->name = static_cast<GraphState*>(graph.get())->name;
-    // Slots may be rebound per executable: each has its own list, over shared modules.
-    for (auto& n : static_cast<GraphState*>(graph.get())->nodes) e->nodes.push_back(n);
-    return std::static_pointer_cast<void>(e);
+    return std::static_pointer_cast<void>(std::make_shared<GraphState>(*static_cast<GraphState*>(graph.get())));
   }
   Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) override {
     auto* e = static_cast<GraphState*>(exec.get());
     for (int64_t i = 0; i < times; ++i) {
       if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
       ++counters.launches;
-      for (auto& n : e->nodes) GK_CHECK(run_slots(n->module, slots_of(*e, *n), n->module.params, n->span));
+      for (auto& n : e->nodes) GK_CHECK(run_slots(n.unit->module, n.slots, n.unit->module.params, n.unit->span));
     }
     return {};
   }
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
-    for (auto& s : unit.slots)
-      if (!s->memory) GK_CHECK(allocate(*s));
-    static_cast<GraphState*>(exec.get())->nodes[static_cast<size_t>(node)] =
-        std::make_shared<Unit>(std::move(unit));
+    GK_TRY(auto made, bound(std::move(unit)));
+    static_cast<GraphState*>(exec.get())->nodes[static_cast<size_t>(node)] = std::move(made);
     return {};
   }
   Result<void> rebind(const std::shared_ptr<void>& exec,
                       const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) override {
-    auto& map = static_cast<GraphState*>(exec.get())->rebound;
-    for (auto& [from, to] : pairs) {
-      bool replaced = false;
-      for (auto& [f, t] : map)
-        if (t == from) {
-          t = to;
-          replaced = true;
-        }
-      if (!replaced) map.emplace_back(from, to);
-    }
+    for (auto& n : static_cast<GraphState*>(exec.get())->nodes)
+      for (auto& s : n.slots)
+        for (const auto& [from, to] : pairs)
+          if (s == from) {
+            s = to;
+            break;
+          }
     return {};
   }
   Result<void> launch_captured(std::shared_ptr<void>&, const ir::Module& module,
@@ -148,15 +144,13 @@ class InterpEffects final : public EffectsBase {
  private:
   static constexpr int64_t kMost = int64_t{1} << 36;
 
-  std::vector<StoragePtr> slots_of(GraphState& e, const Unit& u) {
-    auto slots = u.slots;
-    for (auto& s : slots)
-      for (auto& [from, to] : e.rebound)
-        if (s == from) {
-          s = to;
-          break;
-        }
-    return slots;
+  Result<GraphNode> bound(Unit unit) {
+    for (auto& s : unit.slots)
+      if (!s->memory) GK_CHECK(allocate(*s));
+    GraphNode n;
+    n.slots = unit.slots;
+    n.unit = std::make_shared<Unit>(std::move(unit));
+    return n;
   }
 
   Result<void> run(Unit& unit, const std::vector<Scalar>& params) {

@@ -17,6 +17,13 @@ namespace gk {
 
 using syntax::StmtKind;
 
+namespace {
+
+constexpr uintmax_t kMaxTextBytes = 64 << 20;
+constexpr size_t kMaxShownErrors = 20;
+
+}  // namespace
+
 void Session::Impl::out(std::string_view text) {
   if (options.out)
     options.out(text);
@@ -43,7 +50,9 @@ Status Session::Impl::report(const Error& e, bool compile) {
 
 Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile) {
   Status s = Status::Ok;
-  for (const auto& e : errors) s = report(e, compile);
+  for (size_t i = 0; i < errors.size() && i < kMaxShownErrors; ++i) s = report(errors[i], compile);
+  if (errors.size() > kMaxShownErrors && options.format == DiagnosticFormat::Human)
+    err(fmt::format("… and {} more errors\n", errors.size() - kMaxShownErrors));
   return s;
 }
 
@@ -62,6 +71,13 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
     *status = report_all(errors, true);
     return nullptr;
   }
+  for (const auto& [define, value] : options.defines)
+    if (!checker->used_defines.contains(define)) {
+      *status = report(make_error(ErrorKind::Usage, "E1101", fmt::format("-D {}: the program has no const of that name",
+                                                                         define)),
+                       true);
+      return nullptr;
+    }
   *status = Status::Ok;
   return module;
 }
@@ -69,6 +85,8 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
 Status Session::Impl::settle() {
   auto r = effects->synchronize();
   if (!r) return report(r.error(), false);
+  // An interruption that came too late to stop anything still ends the program.
+  if (interrupt_flag) return report(make_error(ErrorKind::Interrupted, "E0806", "interrupted"), false);
   return Status::Ok;
 }
 
@@ -101,18 +119,26 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
   eval.nan_check = o.nan_check;
-  eval.importer = [p = impl.get()](const std::string& path, Span from) -> Result<int32_t> {
+  eval.importer = [p = impl.get()](const std::string& path, Span from) -> Result<sema::EvalOptions::ImportedFile> {
     namespace fs = std::filesystem;
     fs::path base = from.file >= 0 ? fs::path(p->sources.name(from.file)).parent_path() : fs::path();
     fs::path full = fs::path(path).is_absolute() ? fs::path(path) : base / path;
     std::error_code ec;
-    if (fs::is_directory(full, ec) || !fs::exists(full, ec))
-      return fail(ErrorKind::Type, "E0410", fmt::format("cannot find `{}`", full.string()), from);
-    std::ifstream in(full, std::ios::binary);
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    if (!in && !in.eof())
-      return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
-    return p->sources.add(full.string(), std::move(text));
+    if (!fs::is_regular_file(full, ec))
+      return fail(ErrorKind::Type, "E0410", fmt::format("`{}` is not a file that can be imported", full.string()), from);
+    if (auto size = fs::file_size(full, ec); ec || size > kMaxTextBytes)
+      return fail(ErrorKind::Type, "E0410", fmt::format("`{}` is larger than 64 MiB", full.string()), from);
+    auto canonical = fs::canonical(full, ec);
+    sema::EvalOptions::ImportedFile file;
+    file.id = ec ? full.string() : canonical.string();
+    file.read = [full, from]() -> Result<std::string> {
+      std::ifstream in(full, std::ios::binary);
+      std::string text((std::istreambuf_iterator<char>(in)), {});
+      if (in.bad() || (!in && !in.eof()))
+        return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
+      return text;
+    };
+    return file;
   };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
@@ -143,18 +169,33 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
+Status Session::Impl::guarded(const std::function<Status()>& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return report(make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host"), false);
+  } catch (const std::exception& e) {
+    return report(make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", e.what())),
+                  false);
+  }
+}
+
 Status Session::check(std::string_view name, std::string_view text) {
-  Status s;
-  impl_->prepare(name, text, &s);
-  return s;
+  return impl_->guarded([&] {
+    Status s;
+    impl_->prepare(name, text, &s);
+    return s;
+  });
 }
 
 Status Session::run(std::string_view name, std::string_view text) {
   if (impl_->opened != Status::Ok) return impl_->opened;
-  impl_->interrupt_flag = false;
-  Status s;
-  auto module = impl_->prepare(name, text, &s);
-  return module ? impl_->execute(*module) : s;
+  return impl_->guarded([&] {
+    impl_->interrupt_flag = false;
+    Status s;
+    auto module = impl_->prepare(name, text, &s);
+    return module ? impl_->execute(*module) : s;
+  });
 }
 
 Status Session::test(std::string_view name, std::string_view text, std::string_view filter,
@@ -168,27 +209,29 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
     return impl_->report(
         make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
   }
-  Status s;
-  auto module = impl_->prepare(name, text, &s);
-  if (!module) return s;
-  s = impl_->execute(*module);
-  if (s != Status::Ok) return s;
-  for (const auto& stmt : module->stmts) {
-    if (stmt->kind != StmtKind::Test) continue;
-    if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
-    auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
-    if (r) r = impl_->effects->synchronize();
-    if (r) {
-      ++report.passed;
-      impl_->out(fmt::format("test \"{}\" ... ok\n", stmt->text));
-      continue;
+  return impl_->guarded([&] {
+    Status s;
+    auto module = impl_->prepare(name, text, &s);
+    if (!module) return s;
+    s = impl_->execute(*module);
+    if (s != Status::Ok) return s;
+    for (const auto& stmt : module->stmts) {
+      if (stmt->kind != StmtKind::Test) continue;
+      if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+      auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
+      if (r) r = impl_->effects->synchronize();
+      if (r) {
+        ++report.passed;
+        impl_->out(fmt::format("test \"{}\" ... ok\n", stmt->text));
+        continue;
+      }
+      ++report.failed;
+      impl_->out(fmt::format("test \"{}\" ... FAILED\n", stmt->text));
+      s = impl_->report(r.error(), false);
+      if (s == Status::Interrupted) break;
     }
-    ++report.failed;
-    impl_->out(fmt::format("test \"{}\" ... FAILED\n", stmt->text));
-    s = impl_->report(r.error(), false);
-    if (s == Status::Interrupted) break;
-  }
-  return s;
+    return s;
+  });
 }
 
 std::string Session::stats_json() const {

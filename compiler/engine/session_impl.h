@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,6 +34,8 @@ struct Session::Impl {
   Status report_all(const std::vector<Error>& errors, bool compile);
   void err(std::string_view text);
   void out(std::string_view text);
+  /// Runs `body`; what the standard library throws becomes a diagnostic.
+  Status guarded(const std::function<Status()>& body);
   Status settle();  // waits, and raises pending faults
 };
 

@@ -375,6 +375,8 @@ class Planner {
     if (s.slot >= 0) {
       r.index = s.slot;
       r.offset_bytes = u.offset_bytes;
+    } else if (s.temporary < 0) {
+      r.kind = program::Ref::Kind::Arena;  // of no bytes: it has no place in the arena, and needs none
     } else {
       r.kind = program::Ref::Kind::Arena;
       r.index = s.temporary;

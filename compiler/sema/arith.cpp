@@ -73,6 +73,26 @@ std::optional<DTypeOf> dtype_of(const Value& v) {
 }
 
 // Weak host arithmetic happens in i64 and f64; typed arithmetic in its dtype.
+// Whether integers computed exactly leave i64.
+bool overflows(ir::Op op, const std::vector<Scalar>& s) {
+  int64_t r = 0;
+  switch (op) {
+    case ir::Op::Add: return __builtin_add_overflow(s[0].i, s[1].i, &r);
+    case ir::Op::Sub: return __builtin_sub_overflow(s[0].i, s[1].i, &r);
+    case ir::Op::Mul: return __builtin_mul_overflow(s[0].i, s[1].i, &r);
+    case ir::Op::Neg: return __builtin_sub_overflow(int64_t{0}, s[0].i, &r);
+    case ir::Op::Pow: {
+      int64_t p = 1, b = s[0].i;
+      if (b >= -1 && b <= 1) return false;
+      for (int64_t k = 0; k < s[1].i; ++k)
+        if (__builtin_mul_overflow(p, b, &p)) return true;
+      return false;
+    }
+    case ir::Op::Shl: return s[0].i != 0 && (s[1].i > 62 || (s[1].i > 0 && (s[0].i << s[1].i) >> s[1].i != s[0].i));
+    default: return false;
+  }
+}
+
 Value fold(ir::Op op, const std::vector<Value>& args, DType operand, DType result, bool weak) {
   for (const auto& a : args)
     if (!a.known) return Value::unknown_scalar(result, weak);
@@ -192,12 +212,12 @@ Result<ArrayPtr> Evaluator::emit(ir::Op op, const std::vector<ArrayPtr>& operand
     if (!inferred) return fail(std::move(inferred.error()).at(span));
     type = std::move(*inferred);
   }
-  if (!running()) {
-    for (const auto& a : operands) trace_->value_of(*a);
-    return trace_->pending(std::move(type), -1);
-  }
   std::vector<ir::ValueId> ids;
-  for (const auto& a : operands) ids.push_back(trace_->value_of(*a));
+  for (const auto& a : operands) {
+    GK_TRY(auto id, value_of(a, span));
+    ids.push_back(id);
+  }
+  if (!running()) return trace_->pending(std::move(type), -1);
   auto v = trace_->append(op, std::move(ids), std::move(attrs), span);
   if (!v) return fail(std::move(v.error()).at(span));
   return trace_->pending(std::move(type), *v);
@@ -333,6 +353,17 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
     bool zero_divisor = (op == ir::Op::FloorDiv || op == ir::Op::Mod) && is_integer(t) && args[1].known &&
                         args[1].scalar.i == 0;
     if (zero_divisor) return fail(ErrorKind::Runtime, "E0802", "division by zero", span);
+    const bool both_known = args[0].known && args.back().known;
+    if (op == ir::Op::Pow && is_integer(t) && both_known && is_signed(t) && args[1].scalar.i < 0)
+      return fail(make_error(ErrorKind::Type, "E0203", "an integer has no negative integer power", span)
+                      .help("make the base a float: `2.0 ** -1`"));
+    if (weak && t == DType::I64 && both_known) {
+      std::vector<Scalar> exact;
+      for (const auto& a : args) exact.push_back(a.scalar.cast(DType::I64));
+      if (overflows(the_op, exact))
+        return fail(make_error(ErrorKind::Type, "E0203", "this integer constant does not fit in i64", span)
+                        .help("write it as a float: `2.0**64`"));
+    }
     return fold(the_op, args, t, result_bool ? DType::Bool : t, weak && !result_bool);
   }
 

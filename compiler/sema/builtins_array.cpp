@@ -88,8 +88,8 @@ Result<Value> copy_value(Evaluator& ev, const Value& v, Span span) {
   }
   if (!v.is_array()) return v;
   // A new pending array with the value of now: it gets a storage of its own.
-  auto a = ev.trace().pending(v.array->type, -1);
-  if (ev.running()) a->pending = ev.trace().value_of(*v.array);
+  GK_TRY(auto value, ev.value_of(v.array, span));
+  auto a = ev.trace().pending(v.array->type, value);
   return Value::of_array(a);
 }
 
@@ -549,6 +549,8 @@ Result<Value> randint(Evaluator& ev, Call& call) {
   if (lo && hi && *hi <= *lo)
     return fail(ErrorKind::Type, "E0203",
                 fmt::format("`randint` from {} up to {} has nothing to draw", *lo, *hi), call.span);
+  if (lo) GK_CHECK(ev.cast_weak(weak_int(*lo), t.dtype, a.span(1)));
+  if (hi) GK_CHECK(ev.cast_weak(weak_int(*hi - 1), t.dtype, a.span(2)));
   GK_TRY(auto u, draw(ev, call, a[0], a.value(3), a.span(3), ir::Op::RngUniform, DType::F64));
   if (u.is_unknown()) return u;
   double range = lo && hi ? static_cast<double>(*hi) - static_cast<double>(*lo) : 1;

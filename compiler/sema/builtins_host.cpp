@@ -175,9 +175,8 @@ Result<Value> device(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
-  auto r = ev.trace().pending(x->type, -1);
-  if (ev.running()) r->pending = ev.trace().value_of(*x);
-  return Value::of_array(r);
+  GK_TRY(auto value, ev.value_of(x, call.span));
+  return Value::of_array(ev.trace().pending(x->type, value));
 }
 
 Result<Value> load(Evaluator& ev, Call& call) {
@@ -233,6 +232,10 @@ Result<Value> save(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_in_capture("`save`", call.span));
   const std::string& path = call.args[0].value.text;
   bool npz = path.size() > 4 && path.ends_with(".npz");
+  if (!npz && !path.ends_with(".npy"))
+    return fail(make_error(ErrorKind::Type, "E0202", fmt::format("`{}` is neither .npy nor .npz", path),
+                           call.args[0].span)
+                    .help("the ending says which: `x.npy` for one array, `p.npz` for several"));
   std::vector<std::pair<std::string, interp::Array>> out;
   for (size_t i = 1; i < call.args.size(); ++i) {
     const auto& a = call.args[i];

@@ -37,9 +37,10 @@ void signature(const Value& v, std::string& out) {
   }
 }
 
-bool takes_list(std::string_view builtin) {
-  return builtin == "concat" || builtin == "stack" || builtin == "reshape" || builtin == "broadcast_to" ||
-         builtin == "transpose";
+// Whether argument number `at` of a builtin is a list of arrays or of extents rather than an array.
+bool takes_list(std::string_view builtin, size_t at) {
+  if (builtin == "concat" || builtin == "stack") return at == 0;
+  return at > 0 && (builtin == "reshape" || builtin == "broadcast_to" || builtin == "transpose");
 }
 
 bool memoisable(const Value& v) {
@@ -66,7 +67,7 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
             make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span)
                 .help("pass the whole array, or write the result back with `.=`"));
       arg.value = *arg.place;
-    } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin && takes_list(f.text)) {
+    } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin && takes_list(f.text, call.args.size())) {
       // `concat([a, b])`: a list of arrays of any shapes, and extents that stay on the host.
       arg.value.kind = VKind::List;
       arg.value.items = std::make_shared<Aggregate>();
@@ -279,7 +280,11 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
       return r;
     }
   if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
+  // A captured function is checked as what it is.
+  const bool as_capture = fn.captured && !running() && !capturing();
+  if (as_capture) ++capture_depth_;
   auto r = run_fn_body(fn, inner);
+  if (as_capture) --capture_depth_;
   if (!r) {
     Error e = std::move(r.error());
     if (e.labels.size() < 4 && e.span.begin != call.span.begin)
@@ -291,6 +296,8 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
 }
 
 Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner) {
+  GK_CHECK(poll(fn.name_span));
+  GK_CHECK(bound_trace(fn.name_span));
   call_stack_.push_back(&fn);
   ++call_depth_;
   ++eager_depth_;
@@ -358,6 +365,8 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
     } else {
       GK_TRY(auto flow, exec_in(*fn.body, inner, &r));
       if (flow == Flow::Return) r = return_value_;
+      if (flow == Flow::Break || flow == Flow::Continue)
+        return fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
     }
     if (fn.result && r.kind == VKind::None)
       return fail(ErrorKind::Type, "E0211", fmt::format("`{}` declares a result but gives none", fn.name),
@@ -537,6 +546,13 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       a.value = strengthen(a.value);
     }
     k.is_array = a.value.is_array();
+    if (a.value.is_scalar()) {
+      auto v = std::make_shared<Variable>();
+      v->kind = BindKind::Const;
+      v->span = p.span;
+      v->value = a.value;
+      inner->names[p.name] = v;
+    }
     if (a.value.is_array())
       k.type = a.value.array->type;
     else
@@ -575,8 +591,12 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
     operands.push_back(a);
     if (call.args[i].is_mut) results.push_back(a->type);
   }
+  ir::Node node;
+  for (const auto& a : operands) {
+    GK_TRY(auto id, value_of(a, call.span));
+    node.operands.push_back(id);
+  }
   if (!running()) {
-    for (const auto& a : operands) trace_->value_of(*a);
     for (auto& a : call.args)
       if (a.is_mut) {
         auto fresh = trace_->pending(a.place->array->type, -1);
@@ -586,10 +606,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   }
   if (!num_elements(attrs.shape))
     return fail(ErrorKind::Shape, "E0307", "the kernel's extents have a product over 2^63", call.span);
-  ir::Node node;
   node.op = ir::Op::KernelCall;
   node.span = call.span;
-  for (const auto& a : operands) node.operands.push_back(trace_->value_of(*a));
   for (const auto& x : lowered->extent_params)
     node.operands.push_back(trace_->param(
         Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value),

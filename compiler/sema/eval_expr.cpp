@@ -119,6 +119,7 @@ Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, c
 }
 
 Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
+  GK_CHECK(check_stack(e.span));
   switch (e.kind) {
     case ExprKind::Int: {
       Value v = Value::of_scalar(Scalar{DType::I64, static_cast<int64_t>(e.uint_value), 0}, true);
@@ -152,6 +153,10 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       return fail(ErrorKind::Syntax, "E0103", "`_` stands for an extent or a name not used, not for a value",
                   e.span);
     case ExprKind::Unary: {
+      // The least i64 is written as the negation of a number that is none.
+      if (e.unary == syntax::UnaryOp::Neg && e.lhs->kind == ExprKind::Int && e.lhs->suffix.empty() &&
+          e.lhs->uint_value == uint64_t{1} << 63)
+        return Value::of_scalar(Scalar{DType::I64, INT64_MIN, 0}, true);
       GK_TRY(auto v, eval(*e.lhs, scope));
       return unary(e.unary, v, e.span);
     }
@@ -204,6 +209,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.callable = std::make_shared<Callable>();
       v.callable->lambda = &e;
       v.callable->scope = scope;
+      remember(scope);
       return v;
     }
     case ExprKind::If: return eval_if(e, scope);
@@ -309,6 +315,7 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
       if (base.graph->nodes[i].name == e.field) {
         Value v = base;
         v.kind = VKind::NodeRef;
+        v.of_exec = base.kind == VKind::Exec;
         v.node = static_cast<int>(i);
         return v;
       }

@@ -1,5 +1,9 @@
 // Statements: bindings, assignment, control flow, imports, pragmas.
 #include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstdint>
 
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/parse.h"
@@ -17,9 +21,45 @@ Evaluator::Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions o
   trace_ = std::make_unique<Trace>(running());
 }
 
+Evaluator::~Evaluator() {
+  for (const auto& weak : closures_)
+    if (auto scope = weak.lock()) scope->names.clear();
+}
+
+void Evaluator::remember(const ScopePtr& scope) {
+  if (!closures_.empty() && closures_.back().lock() == scope) return;
+  if (closures_.size() >= 4096) std::erase_if(closures_, [](const auto& w) { return w.expired(); });
+  closures_.push_back(scope);
+}
+
 void Evaluator::record(Error e) {
   std::string key = fmt::format("{}:{}:{}:{}", e.code, e.span.file, e.span.begin, e.message);
   if (error_keys_.insert(key).second) errors_.push_back(std::move(e));
+}
+
+namespace {
+
+// The lowest address that evaluation may reach on this thread.
+uintptr_t stack_floor() {
+  static thread_local const uintptr_t floor = [] {
+    constexpr uintptr_t kReserve = 768 * 1024;
+    pthread_attr_t attributes;
+    void* address = nullptr;
+    size_t size = 0;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return uintptr_t{0};
+    pthread_attr_getstack(&attributes, &address, &size);
+    pthread_attr_destroy(&attributes);
+    return reinterpret_cast<uintptr_t>(address) + std::min<uintptr_t>(kReserve, size / 2);
+  }();
+  return floor;
+}
+
+}  // namespace
+
+Result<void> Evaluator::check_stack(Span span) const {
+  if (reinterpret_cast<uintptr_t>(__builtin_frame_address(0)) > stack_floor()) return {};
+  return fail(make_error(ErrorKind::Unsupported, "E0105", "calls and blocks are nested too deeply here", span)
+                  .note("the limit is the stack of the running thread: some hundreds of calls within calls"));
 }
 
 Result<void> Evaluator::poll(Span span) {
@@ -29,8 +69,13 @@ Result<void> Evaluator::poll(Span span) {
 
 std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
   errors_.clear();
+  declare_functions(module, scope);
+  defined_.clear();
   for (const auto& s : module.stmts) {
     auto flow = exec(*s, scope, nullptr);
+    if (flow && *flow != Flow::Next)
+      flow = fail(ErrorKind::Type, "E0409",
+                  fmt::format("`{}` outside a loop", *flow == Flow::Break ? "break" : "continue"), s->span);
     if (!flow) {
       record(std::move(flow.error()));
       if (running()) {
@@ -41,6 +86,33 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
     }
   }
   return std::move(errors_);
+}
+
+// Functions and kernels of a file see each other whatever their order.
+void Evaluator::declare_functions(const syntax::Module& module, const ScopePtr& scope) {
+  for (const auto& s : module.stmts) {
+    if (s->kind != StmtKind::Fn && s->kind != StmtKind::Kernel) continue;
+    auto v = std::make_shared<Variable>();
+    v->kind = BindKind::Const;
+    v->span = s->kind == StmtKind::Fn ? s->fn->name_span : s->kernel->name_span;
+    v->value.kind = s->kind == StmtKind::Fn ? VKind::Function : VKind::Kernel;
+    v->value.callable = std::make_shared<Callable>();
+    v->value.callable->fn = s->fn;
+    v->value.callable->kernel = s->kernel;
+    v->value.callable->scope = scope;
+    remember(scope);
+    scope->names[s->kind == StmtKind::Fn ? s->fn->name : s->kernel->name] = v;
+  }
+}
+
+// A const, function, kernel, type or graph is defined once in a file; `let` and `var` may come again.
+Result<void> Evaluator::define_once(const std::string& name, Span span, bool again) {
+  if (running() || eager_depth_ > 0) return {};
+  auto [it, fresh] = defined_.emplace(name, Defined{span, again});
+  if (fresh || (again && it->second.again)) return {};
+  return fail(make_error(ErrorKind::Type, "E0408", fmt::format("`{}` is defined already", name), span)
+                  .label(it->second.span, "the first definition")
+                  .help("give one of them another name"));
 }
 
 Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scope) {
@@ -76,9 +148,8 @@ Result<Flow> Evaluator::exec_in(const syntax::Block& b, const ScopePtr& scope, V
 
 Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value) {
   GK_CHECK(poll(s.span));
-  if (running() && !capturing() && rolling_ == 0 &&
-      trace_->num_nodes() > static_cast<size_t>(options_.max_eager_nodes))
-    GK_CHECK(flush(s.span));
+  GK_CHECK(check_stack(s.span));
+  GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
@@ -102,6 +173,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       return Flow::Return;
     }
     case StmtKind::Fn: {
+      if (!scope->parent) GK_CHECK(define_once(s.fn->name, s.fn->name_span, false));
       auto v = std::make_shared<Variable>();
       v->kind = BindKind::Const;
       v->span = s.fn->name_span;
@@ -109,11 +181,13 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable = std::make_shared<Callable>();
       v->value.callable->fn = s.fn;
       v->value.callable->scope = scope;
+      remember(scope);
       scope->names[s.fn->name] = v;
       if (!running()) GK_CHECK(check_function(*s.fn, scope));
       break;
     }
     case StmtKind::Kernel: {
+      if (!scope->parent) GK_CHECK(define_once(s.kernel->name, s.kernel->name_span, false));
       auto v = std::make_shared<Variable>();
       v->kind = BindKind::Const;
       v->span = s.kernel->name_span;
@@ -121,15 +195,23 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable = std::make_shared<Callable>();
       v->value.callable->kernel = s.kernel;
       v->value.callable->scope = scope;
+      remember(scope);
       scope->names[s.kernel->name] = v;
       if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
       break;
     }
     case StmtKind::TypeDef: {
+      if (!scope->parent) GK_CHECK(define_once(s.name, s.name_span, false));
+      for (size_t i = 0; i < s.type->field_names.size(); ++i)
+        for (size_t j = 0; j < i; ++j)
+          if (s.type->field_names[i] == s.type->field_names[j])
+            return fail(ErrorKind::Type, "E0408", fmt::format("two fields are called `{}`", s.type->field_names[i]),
+                        s.type->field_spans[i]);
       auto def = std::make_shared<TypeDef>();
       def->name = s.name;
       def->body = s.type.get();
       def->scope = scope;
+      remember(scope);
       if (s.type->kind == syntax::TypeExpr::Kind::Record) def->field_names = s.type->field_names;
       auto v = std::make_shared<Variable>();
       v->kind = BindKind::Const;
@@ -157,6 +239,11 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
 
 Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
   for (const auto& b : s.bindings) {
+    for (const auto& other : s.bindings)
+      if (&other < &b && other.name == b.name && b.name != "_")
+        return fail(make_error(ErrorKind::Type, "E0408", fmt::format("`{}` is bound twice here", b.name), b.name_span)
+                        .label(other.name_span, "the first"));
+    if (!scope->parent && b.name != "_") GK_CHECK(define_once(b.name, b.name_span, s.bind != BindKind::Const));
     auto var = std::make_shared<Variable>();
     var->kind = s.bind;
     var->span = b.name_span;
@@ -164,6 +251,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       Value v;
       if (auto d = options_.defines.find(b.name);
           s.bind == BindKind::Const && d != options_.defines.end() && scope->parent == nullptr) {
+        used_defines.insert(b.name);
         int32_t file = sources_.add("-D " + b.name, d->second);
         auto parsed = syntax::parse(sources_, file);
         if (!parsed.errors.empty()) return fail(std::move(parsed.errors[0]));
@@ -306,9 +394,6 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   GK_TRY(auto target, place(*s.lhs, scope));
   if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
   GK_TRY(auto base, place(*s.lhs->lhs, scope));
-  if (!base)
-    return fail(ErrorKind::Unsupported, "E0405",
-                "writing through two indices in a row is not yet implemented", s.lhs->span);
   return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
 }
 
@@ -394,26 +479,50 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
 }
 
 Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
-  std::string alias = s.name;
   auto var = std::make_shared<Variable>();
   var->kind = BindKind::Const;
   var->span = s.span;
-  scope->names[alias] = var;
-  if (!options_.importer)
-    return fail(ErrorKind::Unsupported, "E0410", "imports are not available here", s.span);
-  if (!modules.contains(s.text)) {
-    GK_TRY(auto file, options_.importer(s.text, s.span));
-    auto module = std::make_shared<syntax::Module>();
-    auto parsed = syntax::parse(sources_, file);
-    if (!parsed.errors.empty()) return fail(std::move(parsed.errors[0]));
-    *module = std::move(parsed.module);
+  scope->names[s.name] = var;
+  if (!options_.importer) return fail(ErrorKind::Unsupported, "E0410", "imports are not available here", s.span);
+  GK_TRY(auto found, options_.importer(s.text, s.span));
+  auto it = modules.find(found.id);
+  if (it == modules.end()) {
+    it = modules.emplace(found.id, Imported{}).first;
+    auto text = found.read();
+    if (!text) return fail(std::move(text.error()).at(s.span));
+    auto parsed = syntax::parse(sources_, sources_.add(found.id, std::move(*text)));
+    if (!parsed.errors.empty()) {
+      it->second.state = Imported::Failed;
+      for (size_t i = 1; i < parsed.errors.size(); ++i) record(std::move(parsed.errors[i]));
+      return fail(std::move(parsed.errors[0]));
+    }
+    auto module = std::make_shared<syntax::Module>(std::move(parsed.module));
     kept_modules.push_back(module);
     auto inner = std::make_shared<Scope>();
-    modules[s.text] = inner;
-    for (const auto& stmt : module->stmts) GK_CHECK(exec(*stmt, inner, nullptr));
+    declare_functions(*module, inner);
+    auto outer_names = std::exchange(defined_, {});
+    Result<void> done;
+    for (const auto& stmt : module->stmts) {
+      auto flow = exec(*stmt, inner, nullptr);
+      if (flow) continue;
+      it->second.state = Imported::Failed;
+      if (running()) {
+        done = fail(std::move(flow.error()));
+        break;
+      }
+      record(std::move(flow.error()));
+    }
+    defined_ = std::move(outer_names);
+    if (!done) return done;
+    it->second.scope = inner;
+    if (it->second.state == Imported::Reading) it->second.state = Imported::Ready;
   }
+  if (it->second.state == Imported::Reading)
+    return fail(make_error(ErrorKind::Type, "E0410", fmt::format("`{}` imports itself, through this", s.text), s.span)
+                    .help("move what both need into a third file"));
+  if (it->second.state == Imported::Failed) return {};  // said where it failed; the name stays unknown
   var->value.kind = VKind::Module;
-  var->value.module = modules[s.text];
+  var->value.module = it->second.scope;
   return {};
 }
 

@@ -26,8 +26,12 @@ struct EvalOptions {
   uint64_t seed = 0;
   bool unchecked = false;
   bool nan_check = false;
-  /// Reads an imported file into the SourceMap; `from` is the import statement.
-  std::function<Result<int32_t>(const std::string& path, Span from)> importer;
+  /// Finds an imported file; `from` is the import statement. Errors: E0410.
+  struct ImportedFile {
+    std::string id;  // one for each file, however it is reached
+    std::function<Result<std::string>()> read;
+  };
+  std::function<Result<ImportedFile>(const std::string& path, Span from)> importer;
   int64_t max_capture_nodes = 200'000;
   int64_t max_eager_nodes = 4'000;  // flush a longer trace early
 };
@@ -52,6 +56,7 @@ class Evaluator {
  public:
   /// effects == nullptr: check only.
   Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options);
+  ~Evaluator();
 
   /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first.
   std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope);
@@ -64,7 +69,13 @@ class Evaluator {
   std::unordered_set<const syntax::Stmt*> satisfied;
   const std::shared_ptr<Scope>& root() const { return root_; }
   /// Parsed files that `import` brought, kept for their spans and definitions.
-  std::map<std::string, std::shared_ptr<Scope>> modules;
+  struct Imported {
+    enum State : uint8_t { Reading, Ready, Failed } state = Reading;
+    std::shared_ptr<Scope> scope;
+  };
+  std::map<std::string, Imported> modules;  // by ImportedFile::id
+  /// Which overrides found their const.
+  std::set<std::string> used_defines;
   std::vector<std::shared_ptr<syntax::Module>> kept_modules;
 
   // ---- shared by the parts (public so that builtins are free functions)
@@ -75,6 +86,8 @@ class Evaluator {
   Result<Flow> exec(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
   Result<Flow> exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value);
   Result<Flow> exec_in(const syntax::Block& b, const ScopePtr& scope, Value* value);  // no new scope
+  void declare_functions(const syntax::Module& module, const ScopePtr& scope);
+  Result<void> define_once(const std::string& name, Span span, bool again);
   Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_assign(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
@@ -126,9 +139,13 @@ class Evaluator {
   Result<ArrayPtr> full(const ir::Type& t, const Value& v, Span span);
   Result<ArrayPtr> constant_array(const interp::Array& a, Span span);  // uploads
   ir::Dim fresh_dim(std::string name = {});
+  /// The value an array has in the trace. In a capture, a name from outside that only shares another's storage gets
+  /// its own first: the graph goes on seeing it, whatever becomes of the other.
+  Result<ir::ValueId> value_of(const ArrayPtr& a, Span span);
   Trace& trace() { return *trace_; }
   bool capturing() const { return capture_depth_ > 0; }
   Result<void> flush(Span span);
+  Result<void> bound_trace(Span span);  // flushes a long trace; E0405 for a capture that is too large
   Result<void> refuse_in_capture(const char* what, Span span) const;
 
   // arrays, places (place.cpp)
@@ -207,6 +224,8 @@ class Evaluator {
   const EvalOptions& options() const { return options_; }
   DType default_float() const { return default_float_; }
   bool fast_math() const { return fast_math_; }
+  /// E0105 when little of the thread's stack is left.
+  Result<void> check_stack(Span span) const;
   void record(Error e);
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
@@ -225,6 +244,9 @@ class Evaluator {
   friend struct CaptureGuard;
   friend class LoopRoller;
 
+  // Functions hold the scope they were defined in, which holds them: these circles are opened at the end.
+  void remember(const ScopePtr& scope);
+  std::vector<std::weak_ptr<Scope>> closures_;
   syntax::SourceMap& sources_;
   Effects* effects_;
   EvalOptions options_;
@@ -240,6 +262,11 @@ class Evaluator {
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, Value> check_memo_;
+  struct Defined {
+    Span span;
+    bool again;  // may be defined again
+  };
+  std::map<std::string, Defined> defined_;  // at the top level of the file being checked
   // A captured function, compiled for one signature.
   struct CapturedFn {
     std::shared_ptr<void> handle;

@@ -136,6 +136,7 @@ Result<void> Evaluator::order_nodes(std::vector<GraphObject::Node>& nodes,
 }
 
 Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
+  if (!scope->parent) GK_CHECK(define_once(s.name, s.name_span, false));
   auto var = std::make_shared<Variable>();
   var->kind = BindKind::Let;
   var->span = s.name_span;
@@ -293,6 +294,9 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
       return fail(make_error(ErrorKind::Type, "E0705",
                              fmt::format("`update` of {} needs a node", describe(target)), s.target->span)
                       .help("name it: `update e.node { … }`"));
+    if (!target.of_exec)
+      return fail(make_error(ErrorKind::Type, "E0705", "an update is of an executable, not of a graph", s.target->span)
+                      .help("instantiate the graph first: `let e = instantiate(g)`"));
     auto& g = *target.graph;
     if (running() && !g.handle) return fail(ErrorKind::Type, "E0705", "this graph is not ready", s.span);
     GraphObject::Node node;
@@ -338,6 +342,13 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   for (const auto& r : s.rebinds) {
     GK_TRY(auto from, eval(*r.from, scope));
     GK_TRY(auto to, eval(*r.to, scope));
+    if (to.is_array() && !to.array->bound)
+      return fail(make_error(ErrorKind::Capture, "E0706", "a rebinding is to an array with a name", r.to->span)
+                      .help("give it one: `var y = …`"));
+    bool written = false;
+    if (from.is_array() && from.array->storage)
+      for (const auto& n : g.nodes) written = written || contains(n.writes, from.array->storage);
+    if (written) GK_CHECK(place(*r.to, scope));  // what the graph writes must be a place that may be written
     if (from.is_unknown() || to.is_unknown()) return {};
     if (!from.is_array() || !to.is_array())
       return fail(ErrorKind::Type, "E0706", "a rebinding is from one array to another", r.span);

@@ -142,12 +142,6 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     GK_TRY(auto flow, loop_body(s, scope, std::move(index)));
     if (flow == Flow::Break) break;
     if (flow == Flow::Return) return flow;
-    if (capturing() && trace_->num_nodes() > static_cast<size_t>(options_.max_capture_nodes))
-      return fail(make_error(ErrorKind::Unsupported, "E0405",
-                             fmt::format("this loop makes the capture larger than {} operations",
-                                         options_.max_capture_nodes),
-                             s.span)
-                      .help("capture one turn and launch it with `launch(times=n)`"));
   }
   return Flow::Next;
 }
@@ -195,7 +189,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   ir::Block inner;
   std::vector<ir::ValueId> initial;
   for (auto& c : carried)
-    for (auto& a : c.leaves) initial.push_back(trace_->value_of(*a));
+    for (auto& a : c.leaves) {
+      GK_TRY(auto id, value_of(a, s.span));
+      initial.push_back(id);
+    }
   auto first = static_cast<ir::ValueId>(m.value_types.size());
   ir::Type index_type;
   index_type.dtype = DType::I64;

@@ -50,6 +50,18 @@ Result<void> Evaluator::flush(Span span) {
   return {};
 }
 
+Result<void> Evaluator::bound_trace(Span span) {
+  if (!running() || rolling_ > 0) return {};
+  if (!capturing()) {
+    if (trace_->num_nodes() > static_cast<size_t>(options_.max_eager_nodes)) return flush(span);
+    return {};
+  }
+  if (trace_->num_nodes() <= static_cast<size_t>(options_.max_capture_nodes)) return {};
+  return fail(make_error(ErrorKind::Unsupported, "E0405",
+                         fmt::format("the capture is larger than {} operations", options_.max_capture_nodes), span)
+                  .help("capture one turn of the loop and launch it with `launch(times=n)`"));
+}
+
 Result<void> Evaluator::refuse_in_capture(const char* what, Span span) const {
   if (rolling_ > 0) const_cast<Evaluator*>(this)->roll_failed_ = true;
   if (!capturing()) {
@@ -93,7 +105,8 @@ Result<Value> Evaluator::to_device(const Value& v, Span span) {
     return r;
   }
   if (!v.is_array() || !v.array->loose) return v;
-  return Value::of_array(trace_->pending(v.array->type, trace_->value_of(*v.array)));
+  GK_TRY(auto value, value_of(v.array, span));
+  return Value::of_array(trace_->pending(v.array->type, value));
 }
 
 Value Evaluator::hold(const Value& v) { return v.is_scalar() ? v : bind_value(v); }
@@ -148,6 +161,14 @@ static Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
   return ev.effects()->execute(unit);
 }
 
+Result<ir::ValueId> Evaluator::value_of(const ArrayPtr& a, Span span) {
+  if (capturing() && a->storage && a->bound && a->storage->owner != a.get() && a->capture_depth < capture_depth_) {
+    ArrayPtr mine = a;
+    GK_CHECK(own(mine, span));
+  }
+  return trace_->value_of(*a);
+}
+
 Result<void> Evaluator::detach_aliases(ArrayData& a, Span span) {
   if (!a.storage) return {};
   for (auto& alias : live_aliases(*a.storage)) {
@@ -193,7 +214,7 @@ Result<void> Evaluator::own(ArrayPtr& a, Span span) {
 }
 
 Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
-  ir::ValueId value = trace_->value_of(*v);
+  GK_TRY(auto value, value_of(v, span));
   GK_CHECK(own(a, span));
   GK_CHECK(detach_aliases(*a, span));
   if (a->storage || !running()) {
@@ -227,6 +248,7 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
     }
     case ExprKind::Field: {
       GK_TRY(auto base, place(*e.lhs, scope));
+      if (!base) return fail(ErrorKind::Type, "E0403", "a field of a part of an array is not a place", e.span);
       if (base->is_unknown()) return base;
       if (base->kind != VKind::Record)
         return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
@@ -241,6 +263,9 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
     }
     case ExprKind::IndexOp: {
       GK_TRY(auto base, place(*e.lhs, scope));
+      if (!base)
+        return fail(make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span)
+                        .help("write all indices in one pair of brackets: `x[0, 1]`"));
       if (base->is_unknown()) return base;
       if (base->kind != VKind::List && base->kind != VKind::Tuple) return nullptr;
       if (e.indices.size() != 1 || e.indices[0].kind != syntax::Index::Kind::Expr)

@@ -124,7 +124,8 @@ struct Value {
   DType dtype{};                                        // Type: a dtype name …
   std::optional<ir::Dims> dims;                         // … with dims when written f32[…]
   std::shared_ptr<GraphObject> graph;                   // Graph, Exec
-  int node = -1;                                        // NodeRef
+  int node = -1;                                        // NodeRef …
+  bool of_exec = false;                                 // … of an executable, not of a graph
   std::shared_ptr<Scope> module;                        // Module
   std::shared_ptr<std::vector<std::string>> strings;    // Strings
 
