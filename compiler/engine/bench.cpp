@@ -88,8 +88,9 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
             "{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
             "latency {:>9.2f} us\n",
             stmt->text, (*row)["submit_us"]["median"].get<double>(),
-            (*row)["per_iteration_us"]["median"].get<double>(), (*row)["per_iteration_us"]["p10"].get<double>(),
-            (*row)["per_iteration_us"]["p90"].get<double>(), (*row)["latency_us"]["median"].get<double>()));
+            (*row)["per_iteration_us"]["median"].get<double>(),
+            (*row)["per_iteration_us"]["p10"].get<double>(), (*row)["per_iteration_us"]["p90"].get<double>(),
+            (*row)["latency_us"]["median"].get<double>()));
       rows.push_back(std::move(*row));
     }
     if (json) {

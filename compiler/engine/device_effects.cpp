@@ -80,7 +80,9 @@ class DeviceEffects final : public EffectsBase {
  public:
   DeviceEffects(std::shared_ptr<hal::Device> device, std::shared_ptr<exec::Runtime> runtime,
                 const std::string& cache_dir)
-      : device_(std::move(device)), runtime_(std::move(runtime)), cache_(*runtime_, cache_dir, counters, progress) {}
+      : device_(std::move(device)),
+        runtime_(std::move(runtime)),
+        cache_(*runtime_, cache_dir, counters, progress) {}
 
   Result<void> allocate(Storage& s) override {
     int64_t bytes = bytes_of(s);

@@ -99,14 +99,16 @@ class InterpEffects final : public EffectsBase {
   }
   Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) override {
     ++counters.executables;
-    return std::static_pointer_cast<void>(std::make_shared<GraphState>(*static_cast<GraphState*>(graph.get())));
+    return std::static_pointer_cast<void>(
+        std::make_shared<GraphState>(*static_cast<GraphState*>(graph.get())));
   }
   Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) override {
     auto* e = static_cast<GraphState*>(exec.get());
     for (int64_t i = 0; i < times; ++i) {
       if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
       ++counters.launches;
-      for (auto& n : e->nodes) GK_CHECK(run_slots(n.unit->module, n.slots, n.unit->module.params, n.unit->span));
+      for (auto& n : e->nodes)
+        GK_CHECK(run_slots(n.unit->module, n.slots, n.unit->module.params, n.unit->span));
     }
     return {};
   }

@@ -73,8 +73,8 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
   }
   for (const auto& [define, value] : options.defines)
     if (!checker->used_defines.contains(define)) {
-      *status = report(make_error(ErrorKind::Usage, "E1101", fmt::format("-D {}: the program has no const of that name",
-                                                                         define)),
+      *status = report(make_error(ErrorKind::Usage, "E1101",
+                                  fmt::format("-D {}: the program has no const of that name", define)),
                        true);
       return nullptr;
     }
@@ -119,13 +119,15 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
   eval.nan_check = o.nan_check;
-  eval.importer = [p = impl.get()](const std::string& path, Span from) -> Result<sema::EvalOptions::ImportedFile> {
+  eval.importer = [p = impl.get()](const std::string& path,
+                                   Span from) -> Result<sema::EvalOptions::ImportedFile> {
     namespace fs = std::filesystem;
     fs::path base = from.file >= 0 ? fs::path(p->sources.name(from.file)).parent_path() : fs::path();
     fs::path full = fs::path(path).is_absolute() ? fs::path(path) : base / path;
     std::error_code ec;
     if (!fs::is_regular_file(full, ec))
-      return fail(ErrorKind::Type, "E0410", fmt::format("`{}` is not a file that can be imported", full.string()), from);
+      return fail(ErrorKind::Type, "E0410",
+                  fmt::format("`{}` is not a file that can be imported", full.string()), from);
     if (auto size = fs::file_size(full, ec); ec || size > kMaxTextBytes)
       return fail(ErrorKind::Type, "E0410", fmt::format("`{}` is larger than 64 MiB", full.string()), from);
     auto canonical = fs::canonical(full, ec);
@@ -175,8 +177,9 @@ Status Session::Impl::guarded(const std::function<Status()>& body) {
   } catch (const std::bad_alloc&) {
     return report(make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host"), false);
   } catch (const std::exception& e) {
-    return report(make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", e.what())),
-                  false);
+    return report(
+        make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", e.what())),
+        false);
   }
 }
 

@@ -88,7 +88,8 @@ bool overflows(ir::Op op, const std::vector<Scalar>& s) {
         if (__builtin_mul_overflow(p, b, &p)) return true;
       return false;
     }
-    case ir::Op::Shl: return s[0].i != 0 && (s[1].i > 62 || (s[1].i > 0 && (s[0].i << s[1].i) >> s[1].i != s[0].i));
+    case ir::Op::Shl:
+      return s[0].i != 0 && (s[1].i > 62 || (s[1].i > 0 && (s[0].i << s[1].i) >> s[1].i != s[0].i));
     default: return false;
   }
 }

@@ -263,7 +263,7 @@ Result<Value> instantiate(Evaluator& ev, Call& call) {
 
 }  // namespace
 
-extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins;
+extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuiltins;
 
 static const std::vector<BuiltinInfo>& host_builtins() {
   static const std::vector<BuiltinInfo> table = {
@@ -284,7 +284,7 @@ static const std::vector<BuiltinInfo>& host_builtins() {
 
 std::vector<const BuiltinInfo*> all_builtins() {
   std::vector<const BuiltinInfo*> out;
-  for (const auto* table : {&kMathBuiltins, &kArrayBuiltins, &host_builtins()})
+  for (const auto* table : {&kMathBuiltins, &kArrayBuiltins, &kRandomBuiltins, &host_builtins()})
     for (const auto& b : *table) out.push_back(&b);
   std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->name < b->name; });
   return out;

@@ -2,8 +2,8 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_block, eval_expr, arith, index, place, call,
-// types, builtins_*, graphs, loops, tests.
+// printed or executed while checking. Parts: eval_stmt, eval_expr, arith, index, place, call, kernel_call,
+// types, modules, builtins_*, graphs, captured_fn, loops, join, tests.
 #pragma once
 
 #include <set>
@@ -139,8 +139,8 @@ class Evaluator {
   Result<ArrayPtr> full(const ir::Type& t, const Value& v, Span span);
   Result<ArrayPtr> constant_array(const interp::Array& a, Span span);  // uploads
   ir::Dim fresh_dim(std::string name = {});
-  /// The value an array has in the trace. In a capture, a name from outside that only shares another's storage gets
-  /// its own first: the graph goes on seeing it, whatever becomes of the other.
+  /// The value an array has in the trace. In a capture, a name from outside that only shares another's
+  /// storage gets its own first: the graph goes on seeing it, whatever becomes of the other.
   Result<ir::ValueId> value_of(const ArrayPtr& a, Span span);
   Trace& trace() { return *trace_; }
   bool capturing() const { return capture_depth_ > 0; }
@@ -154,7 +154,7 @@ class Evaluator {
   Result<void> materialise(const ArrayPtr& a, Span span);
   Result<Value> to_device(const Value& v,
                           Span span);  // what was read from a file and is bound without `host`
-  Value hold(const Value& v);                     // the value of now, whatever is written later
+  Value hold(const Value& v);          // the value of now, whatever is written later
   Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
   Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
@@ -233,7 +233,8 @@ class Evaluator {
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
   static void assigned_names(const syntax::Stmt& s, std::set<std::string>& names);
-  /// Whether evaluating `e` may write to a place. What was evaluated before it, left to right, must then be held.
+  /// Whether evaluating `e` may write to a place. What was evaluated before it, left to right, must then be
+  /// held.
   static bool writes(const syntax::Expr& e);
   std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names,
                                                     const ScopePtr& scope);

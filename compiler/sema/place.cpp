@@ -58,7 +58,8 @@ Result<void> Evaluator::bound_trace(Span span) {
   }
   if (trace_->num_nodes() <= static_cast<size_t>(options_.max_capture_nodes)) return {};
   return fail(make_error(ErrorKind::Unsupported, "E0405",
-                         fmt::format("the capture is larger than {} operations", options_.max_capture_nodes), span)
+                         fmt::format("the capture is larger than {} operations", options_.max_capture_nodes),
+                         span)
                   .help("capture one turn of the loop and launch it with `launch(times=n)`"));
 }
 
@@ -162,7 +163,8 @@ static Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
 }
 
 Result<ir::ValueId> Evaluator::value_of(const ArrayPtr& a, Span span) {
-  if (capturing() && a->storage && a->bound && a->storage->owner != a.get() && a->capture_depth < capture_depth_) {
+  if (capturing() && a->storage && a->bound && a->storage->owner != a.get() &&
+      a->capture_depth < capture_depth_) {
     ArrayPtr mine = a;
     GK_CHECK(own(mine, span));
   }
@@ -248,7 +250,8 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
     }
     case ExprKind::Field: {
       GK_TRY(auto base, place(*e.lhs, scope));
-      if (!base) return fail(ErrorKind::Type, "E0403", "a field of a part of an array is not a place", e.span);
+      if (!base)
+        return fail(ErrorKind::Type, "E0403", "a field of a part of an array is not a place", e.span);
       if (base->is_unknown()) return base;
       if (base->kind != VKind::Record)
         return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
@@ -264,8 +267,9 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
     case ExprKind::IndexOp: {
       GK_TRY(auto base, place(*e.lhs, scope));
       if (!base)
-        return fail(make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span)
-                        .help("write all indices in one pair of brackets: `x[0, 1]`"));
+        return fail(
+            make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span)
+                .help("write all indices in one pair of brackets: `x[0, 1]`"));
       if (base->is_unknown()) return base;
       if (base->kind != VKind::List && base->kind != VKind::Tuple) return nullptr;
       if (e.indices.size() != 1 || e.indices[0].kind != syntax::Index::Kind::Expr)

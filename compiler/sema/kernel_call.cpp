@@ -1,0 +1,192 @@
+// User kernels as the evaluator sees them: checked where they are defined, launched where they are called.
+#include <fmt/format.h>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::BindKind;
+using syntax::ExprKind;
+
+KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
+  KernelOptions options;
+  options.unchecked = options_.unchecked;
+  options.fast_math = fast_math_;
+  options.default_float = default_float_;
+  auto find = [this, scope](const std::string& n) -> std::shared_ptr<Variable> {
+    Error why;
+    return lookup(n, scope, {}, &why);
+  };
+  options.find_const = [find](const std::string& n) -> std::optional<Scalar> {
+    auto v = find(n);
+    if (!v || v->kind != BindKind::Const || !v->get().is_scalar() || !v->get().known) return std::nullopt;
+    return v->get().scalar;
+  };
+  options.const_is_weak = [find](const std::string& n) {
+    auto v = find(n);
+    return v && v->get().is_scalar() && v->get().weak;
+  };
+  options.is_outer_name = [find](const std::string& n) { return find(n) != nullptr; };
+  return options;
+}
+
+Result<void> Evaluator::check_kernel(const syntax::KernelDef& k, const ScopePtr& scope) {
+  std::vector<KernelArg> args;
+  auto inner = std::make_shared<Scope>();
+  inner->parent = scope;
+  inner->function_boundary = true;
+  for (const auto& p : k.params) {
+    KernelArg a;
+    if (!p.type) return {};  // generic: checked where it is launched
+    auto dtype = parse_dtype(p.type->name);
+    if (p.type->kind != syntax::TypeExpr::Kind::Named || !dtype)
+      return fail(ErrorKind::Type, "E0202", "a kernel takes arrays and scalars of a dtype", p.span);
+    a.is_array = p.type->has_dims;
+    a.type.dtype = *dtype;
+    for (const auto& d : p.type->dims) {
+      GK_CHECK([&]() -> Result<void> {
+        Error why;
+        if (d->kind == ExprKind::Name && !lookup(d->text, inner, d->span, &why)) {
+          a.type.dims.push_back(fresh_dim(d->text));
+          return {};
+        }
+        if (d->kind == ExprKind::Name || d->kind == ExprKind::Int || d->kind == ExprKind::Wildcard) {
+          GK_TRY(auto dim, eval_dim(*d, inner));
+          a.type.dims.push_back(dim);
+        } else {
+          a.type.dims.push_back(fresh_dim());
+        }
+        return {};
+      }());
+    }
+    args.push_back(std::move(a));
+  }
+  auto r = lower_kernel(k, args, kernel_options(scope));
+  if (!r) return fail(std::move(r.error()));
+  return {};
+}
+
+Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t threads) {
+  const syntax::KernelDef& def = *c.kernel;
+  if (call.args.size() != def.params.size())
+    return fail(make_error(ErrorKind::Type, "E0206",
+                           fmt::format("`{}` takes {} arguments, not {}", def.name, def.params.size(),
+                                       call.args.size()),
+                           call.span)
+                    .label(def.name_span, "defined here"));
+  auto inner = std::make_shared<Scope>();
+  inner->parent = c.scope;
+  inner->function_boundary = true;
+  std::vector<KernelArg> args;
+  std::string key = fmt::format("{}|{}|", static_cast<const void*>(&def), fast_math_);
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    auto& a = call.args[i];
+    const auto& p = def.params[i];
+    if (!a.name.empty())
+      return fail(ErrorKind::Type, "E0206", "a kernel takes its arguments by position", a.span);
+    if (p.is_mut != a.is_mut)
+      return fail(make_error(ErrorKind::Type, "E0206",
+                             fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "),
+                             a.span)
+                      .label(p.span, "declared here"));
+    if (a.value.is_unknown()) return Value::unknown();
+    if (!a.value.is_array() && !a.value.is_scalar())
+      return fail(ErrorKind::Type, "E0202",
+                  fmt::format("a kernel takes arrays and scalars, not {}", describe(a.value)), a.span);
+    KernelArg k;
+    if (p.type) {
+      // `mut` arrays must have the dtype as it is.
+      auto dtype = parse_dtype(p.type->name);
+      if (a.is_mut && a.value.is_array() && dtype && a.value.array->type.dtype != *dtype)
+        return fail(
+            make_error(ErrorKind::Type, "E0211",
+                       fmt::format("`{}` is {}, but {} is declared", p.name, describe(a.value), p.type->name),
+                       a.span)
+                .label(p.span, "declared here"));
+      auto r = conform(a.value, *p.type, inner, true, a.span, fmt::format("`{}`", p.name));
+      if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
+      if (!a.is_mut) a.value = std::move(*r);
+    } else {
+      a.value = strengthen(a.value);
+    }
+    k.is_array = a.value.is_array();
+    if (a.value.is_scalar()) {
+      auto v = std::make_shared<Variable>();
+      v->kind = BindKind::Const;
+      v->span = p.span;
+      v->value = a.value;
+      inner->names[p.name] = v;
+    }
+    if (a.value.is_array())
+      k.type = a.value.array->type;
+    else
+      k.type.dtype = a.value.scalar.dtype;
+    key += fmt::format("{}{}{};", k.is_array ? "a" : "s", name(k.type.dtype), k.type.rank());
+    args.push_back(std::move(k));
+  }
+  GK_CHECK(check_overlap(call));
+  if (auto ok = check_kernel_args(def, args, kernel_options(c.scope)); !ok)
+    return fail(std::move(ok.error()).at(call.span));
+  auto& lowered = kernels_[key];
+  if (!lowered) {
+    auto r = lower_kernel(def, args, kernel_options(c.scope));
+    if (!r) {
+      kernels_.erase(key);
+      return fail(std::move(r.error()).label(call.span, "in this launch"));
+    }
+    lowered = std::make_shared<LoweredKernel>(std::move(*r));
+  }
+  ir::Attrs attrs;
+  attrs.kernel = lowered->kernel;
+  attrs.name = def.name;
+  attrs.index = threads;
+  std::vector<ir::Dim> extents;
+  for (const auto& e : def.extents) {
+    GK_TRY(auto d, eval_dim(*e, inner));
+    extents.push_back(d);
+    if (attrs.shape.rank() == kMaxRank)
+      return fail(ErrorKind::Shape, "E0306", "a kernel has eight axes at most", e->span);
+    attrs.shape.push_back(d.is_known() ? d.value : 0);
+  }
+  std::vector<ArrayPtr> operands;
+  std::vector<ir::Type> results;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    GK_TRY(auto a, as_array(call.args[i].value, args[i].type.dtype, call.args[i].span));
+    operands.push_back(a);
+    if (call.args[i].is_mut) results.push_back(a->type);
+  }
+  ir::Node node;
+  for (const auto& a : operands) {
+    GK_TRY(auto id, value_of(a, call.span));
+    node.operands.push_back(id);
+  }
+  if (!running()) {
+    for (auto& a : call.args)
+      if (a.is_mut) {
+        auto fresh = trace_->pending(a.place->array->type, -1);
+        GK_CHECK(overwrite(a.place->array, fresh, call.span));
+      }
+    return Value::none();
+  }
+  if (!num_elements(attrs.shape))
+    return fail(ErrorKind::Shape, "E0307", "the kernel's extents have a product over 2^63", call.span);
+  node.op = ir::Op::KernelCall;
+  node.span = call.span;
+  for (const auto& x : lowered->extent_params)
+    node.operands.push_back(trace_->param(
+        Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value),
+        call.span));
+  for (const auto& d : extents) node.operands.push_back(trace_->param(Scalar::of_int(d.value), call.span));
+  node.attrs = std::move(attrs);
+  auto ids = trace_->append_node(std::move(node), results);
+  size_t k = 0;
+  for (auto& a : call.args) {
+    if (!a.is_mut) continue;
+    auto fresh = trace_->pending(results[k], ids[k]);
+    ++k;
+    GK_CHECK(overwrite(a.place->array, fresh, call.span));
+  }
+  return Value::none();
+}
+
+}  // namespace gk::sema
