@@ -37,7 +37,8 @@ class Unroller {
   bool to_unroll(const Node& n) const {
     if (n.op != Op::Loop) return false;
     if (!is_elementwise_loop(look_, n)) return true;
-    const auto body = static_cast<int64_t>(n.body->nodes.size());
+    const auto body = std::count_if(n.body->nodes.begin(), n.body->nodes.end(),
+                                    [](const Node& i) { return i.op != Op::Const && i.op != Op::Broadcast; });
     return n.attrs.index <= max_ops_ / std::max<int64_t>(body, 1);
   }
 
