@@ -30,13 +30,8 @@ Quantiles quantiles(std::vector<double> v) {
 Status Session::bench(std::string_view name, std::string_view text, std::string_view filter, bool json) {
   if (impl_->opened != Status::Ok) return impl_->opened;
   impl_->interrupt_flag = false;
-  std::regex pattern;
-  try {
-    pattern = std::regex(std::string(filter));
-  } catch (const std::regex_error&) {
-    return impl_->report(
-        make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
-  }
+  auto pattern = Impl::pattern_of(filter);
+  if (!pattern) return impl_->report(pattern.error(), true);
   return impl_->guarded([&] {
     Status s;
     auto module = impl_->prepare(name, text, &s);
@@ -48,7 +43,7 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
     nlohmann::json rows = nlohmann::json::array();
     for (const auto& stmt : module->stmts) {
       if (stmt->kind != syntax::StmtKind::Bench) continue;
-      if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+      if (!filter.empty() && !std::regex_search(stmt->text, *pattern)) continue;
       auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
       auto measure = [&]() -> Result<nlohmann::json> {
         auto start = Clock::now();

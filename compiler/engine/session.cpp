@@ -82,6 +82,14 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
   return module;
 }
 
+Result<std::regex> Session::Impl::pattern_of(std::string_view filter) {
+  try {
+    return std::regex(std::string(filter));
+  } catch (const std::regex_error&) {
+    return fail(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter));
+  }
+}
+
 Status Session::Impl::settle() {
   auto r = effects->synchronize();
   if (!r) return report(r.error(), false);
@@ -205,13 +213,8 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
                      TestReport& report) {
   if (impl_->opened != Status::Ok) return impl_->opened;
   impl_->interrupt_flag = false;
-  std::regex pattern;
-  try {
-    pattern = std::regex(std::string(filter));
-  } catch (const std::regex_error&) {
-    return impl_->report(
-        make_error(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter)), true);
-  }
+  auto pattern = Impl::pattern_of(filter);
+  if (!pattern) return impl_->report(pattern.error(), true);
   return impl_->guarded([&] {
     Status s;
     auto module = impl_->prepare(name, text, &s);
@@ -220,7 +223,7 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
     if (s != Status::Ok) return s;
     for (const auto& stmt : module->stmts) {
       if (stmt->kind != StmtKind::Test) continue;
-      if (!filter.empty() && !std::regex_search(stmt->text, pattern)) continue;
+      if (!filter.empty() && !std::regex_search(stmt->text, *pattern)) continue;
       auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
       if (r) r = impl_->effects->synchronize();
       if (r) {

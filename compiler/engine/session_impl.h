@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ struct Session::Impl {
   void out(std::string_view text);
   /// Runs `body`; what the standard library throws becomes a diagnostic.
   Status guarded(const std::function<Status()>& body);
+  /// What --test=RE and --bench=RE choose by. Errors: Usage E1101.
+  static Result<std::regex> pattern_of(std::string_view filter);
   Status settle();  // waits, and raises pending faults
 };
 
