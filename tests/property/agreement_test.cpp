@@ -92,7 +92,7 @@ std::string compare(const interp::Array& a, const interp::Array& b, bool exact) 
   return "";
 }
 
-constexpr int kShards = 10;
+constexpr int kShards = 20;
 
 // One shard's part of the programs.
 void agree(const std::string& device, int shard) {

@@ -17,6 +17,16 @@ struct Var {
   bool exact = true;
 };
 
+// The interpreter walks elements one by one, and broadcasts multiply: what is larger shows nothing more.
+constexpr int64_t kMostElements = 1 << 15;
+constexpr int64_t kMostProducts = 1 << 21;  // of a matrix product
+
+int64_t elements(const std::vector<int>& shape) {
+  int64_t n = 1;
+  for (int d : shape) n *= d;
+  return n;
+}
+
 bool is_float(const std::string& t) { return t[0] == 'f'; }
 bool is_int(const std::string& t) { return t[0] == 'i' || t[0] == 'u'; }
 
@@ -81,10 +91,10 @@ class Generator {
     v.name = fresh();
     int rank = pick(4);
     for (int i = 0; i < rank; ++i) v.shape.push_back(pick(extents_));
+    while (elements(v.shape) > kMostElements) v.shape.pop_back();
     v.dtype = pick(std::vector<std::string>{"f32", "f32", "f32", "f64", "i32", "i64", "i16", "u8", "u32",
                                             "f16", "bf16"});
-    int n = 1;
-    for (int d : v.shape) n *= d;
+    int64_t n = elements(v.shape);
     std::string extents = v.shape.empty() ? "()" : fmt::format("({},)", fmt::join(v.shape, ", "));
     if (v.shape.size() > 1) extents = fmt::format("({})", fmt::join(v.shape, ", "));
     std::string e;
@@ -113,7 +123,7 @@ class Generator {
         ok = x == y || x == 1 || y == 1;
       }
       bool mixed = (a.dtype == "u64") != (b.dtype == "u64");
-      if (ok && !mixed) fit.push_back(b);
+      if (ok && !mixed && elements(joint(a.shape, b.shape)) <= kMostElements) fit.push_back(b);
     }
     return fit.empty() ? a : pick(fit);
   }
@@ -323,10 +333,8 @@ class Generator {
       define(r, fmt::format("transpose({})", a.name));
       return;
     }
-    int n = 1;
-    for (int d : a.shape) n *= d;
-    r.shape = {n};
-    define(r, fmt::format("reshape({}, {})", a.name, n));
+    r.shape = {static_cast<int>(elements(a.shape))};
+    define(r, fmt::format("reshape({}, {})", a.name, r.shape[0]));
   }
 
   void matmul() {
@@ -334,7 +342,9 @@ class Generator {
     for (const auto& a : vars_)
       for (const auto& b : vars_)
         if (a.shape.size() == 2 && b.shape.size() == 2 && a.shape[1] == b.shape[0] && a.dtype == b.dtype &&
-            a.dtype != "bool" && a.dtype != "f16" && a.dtype != "bf16")
+            a.dtype != "bool" && a.dtype != "f16" && a.dtype != "bf16" &&
+            elements({a.shape[0], b.shape[1]}) <= kMostElements &&
+            elements({a.shape[0], a.shape[1], b.shape[1]}) <= kMostProducts)
           fit.emplace_back(a, b);
     if (fit.empty()) return binary();
     auto [a, b] = pick(fit);
@@ -397,6 +407,7 @@ class Generator {
     int count = 1 + pick(6);
     Var r = a;
     r.shape[static_cast<size_t>(axis)] = count;
+    if (elements(r.shape) > kMostElements) return unary();
     define(r, fmt::format("take({}, arange({}) * 7 % {}, axis={})", a.name, count, n, axis));
   }
 };
