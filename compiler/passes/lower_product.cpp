@@ -25,10 +25,6 @@ std::optional<Layout> layout(int64_t rows, int64_t cols, int64_t row_stride, int
   return std::nullopt;
 }
 
-// Generated kernels take any strides; for large products it pays to copy an operand into a layout that the
-// library takes.
-constexpr int64_t kCopyWorth = 64 * 64 * 64;
-
 }  // namespace
 
 Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& stored) {
@@ -102,6 +98,7 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
           one = one && coef(ca, i) == sa * count && coef(cb, i) == sb * count;
         count *= d.axes[static_cast<size_t>(i)];
       }
+      one = one && sa >= 0 && sb >= 0;
       if (la && lb && one) {
         LoweredStep step;
         step.step.kind = program::Step::Kind::MatMul;
@@ -142,9 +139,11 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
         std::erase_if(members_now_, [&](int i) { return node(i).op == Op::MatMul; });
         return map(g, rest);
       }
-      if (!copied && one && work >= kCopyWorth) {
+      // Generated kernels take any strides, but sum in another order. Who computes a product must follow from
+      // its shapes alone: statement by statement, the operand is an array of its own.
+      if (!copied) {
         copied = true;
-        for (ValueId v : {la ? -1 : n.operands[0], lb ? -1 : n.operands[1]})
+        for (ValueId v : {la && one ? -1 : n.operands[0], lb && one ? -1 : n.operands[1]})
           if (v >= 0 && !in_memory(v)) {
             GK_TRY(extra_[v], materialise(v));
           }

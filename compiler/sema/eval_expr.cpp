@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
@@ -14,21 +15,6 @@ using syntax::Expr;
 using syntax::ExprKind;
 
 namespace {
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
-    }
-  }
-  return row[b.size()];
-}
 
 std::optional<Value> named_constant(std::string_view n) {
   auto weak = [](double v) { return Value::of_scalar(Scalar{DType::F64, 0, v}, true); };
