@@ -229,7 +229,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         if (x.is_array() && x.array->loop_index) roll_failed_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
           return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("the end of a range is a host integer, not {}", describe(x)),
+                                 fmt::format("the {} of a range is a host integer, not {}",
+                                             side == &e.lhs ? "start" : "end", describe(x)),
                                  (*side)->span)
                           .help("`item(…)` reads a device scalar back"));
         v.items->items.push_back(x);
