@@ -35,8 +35,8 @@ Error describe(const program::FaultRecord& r, const program::Step* step) {
 Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, int64_t memory_limit_bytes) {
   std::shared_ptr<Core> core(new Core);
   core->device_ = std::move(device);
-  GK_TRY(core->stream_, core->device_->create_stream());
   core->pool_ = memory::Pool::create(core->device_, memory_limit_bytes);
+  GK_TRY(core->timeline_, core->pool_->timeline());
   // The record lies in memory that the CPU reads without a driver call.
   const auto size = static_cast<int64_t>(sizeof(program::FaultRecord));
   GK_TRY(core->faults_, core->pool_->allocate(size, hal::Placement::Pinned));
@@ -53,7 +53,7 @@ Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, 
 Core::~Core() {
   if (pool_ != nullptr) pool_->set_reclaim(nullptr);
   // Nobody is left to tell a failure to; what follows is safe once the stream is idle.
-  if (busy_) (void)stream_->synchronize();
+  if (busy_) (void)timeline_->wait();
   retired_.clear();
 }
 
@@ -68,9 +68,7 @@ void Core::close() {
 }
 
 Result<void> Core::synchronize() {
-  const uint64_t begun = pool_->begin_wait();
-  GK_CHECK(stream_->synchronize());
-  pool_->end_wait(begun);
+  GK_CHECK(timeline_->wait());
   busy_ = false;
   std::deque<Retired> done;
   std::unique_lock lock(mutex_);
@@ -98,13 +96,13 @@ Result<void> Core::raise_fault() {
 
 void Core::retire(Kept kept) {
   if (closed_ && busy_) {
-    (void)stream_->synchronize();
+    (void)timeline_->wait();
     return;
   }
   if (!busy_) return;  // `kept` goes now
   Retired entry;
   entry.kept = std::move(kept);
-  if (Result<std::unique_ptr<hal::Event>> event = stream_->record()) entry.event = std::move(*event);
+  if (Result<std::unique_ptr<hal::Event>> event = stream().record()) entry.event = std::move(*event);
   std::lock_guard lock(mutex_);
   retired_.push_back(std::move(entry));
 }

@@ -147,7 +147,7 @@ TEST_F(MemoryPool, pinned_memory_waits_for_the_device) {
   EXPECT_EQ(p->stats().driver_allocations, 1);
   need(p->allocate(1000, hal::Placement::Pinned)).reset();  // work may still read the first
   EXPECT_EQ(p->stats().driver_allocations, 2);
-  p->end_wait(p->begin_wait());
+  GK_OK(p->synchronize());
   need(p->allocate(1000, hal::Placement::Pinned)).reset();
   EXPECT_EQ(p->stats().driver_allocations, 2);
 }
