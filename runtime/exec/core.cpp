@@ -43,6 +43,7 @@ Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, 
   if (core->faults_->host_address() == nullptr) {
     return fail(ErrorKind::Internal, "E0901", "pinned memory that the CPU cannot read");
   }
+  GK_CHECK(core->faults_->acquire(*core->timeline_));
   new (core->faults_->host_address()) program::FaultRecord{};
   core->pool_->set_reclaim([weak = std::weak_ptr<Core>(core)] {
     if (const std::shared_ptr<Core> self = weak.lock()) self->drain();
@@ -119,9 +120,11 @@ void Core::drain() {
 }
 
 Result<memory::BlockPtr> Core::arena(int64_t size_bytes) {
-  if (size_bytes > kSharedArenaLimit) return pool_->allocate(size_bytes);
+  if (size_bytes > kSharedArenaLimit) {
+    return pool_->allocate(size_bytes, hal::Placement::Device, timeline_);
+  }
   if (shared_arena_ == nullptr || shared_arena_->size_bytes() < size_bytes) {
-    GK_TRY(shared_arena_, pool_->allocate(size_bytes));
+    GK_TRY(shared_arena_, pool_->allocate(size_bytes, hal::Placement::Device, timeline_));
   }
   return shared_arena_;
 }
@@ -182,12 +185,14 @@ static Result<std::byte*> place(const memory::BlockPtr& b, int64_t offset_bytes,
 Result<void> Runtime::upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes,
                              int64_t offset_bytes) {
   GK_TRY(std::byte* const to, place(dst, offset_bytes, size_bytes));
+  GK_CHECK(dst->acquire(impl_->core->timeline()));
   return size_bytes == 0 ? Result<void>{} : device().write(to, src, size_bytes, stream());
 }
 
 Result<void> Runtime::download(void* dst, const memory::BlockPtr& src, int64_t size_bytes,
                                int64_t offset_bytes) {
   GK_TRY(const std::byte* const from, place(src, offset_bytes, size_bytes));
+  GK_CHECK(src->acquire(impl_->core->timeline()));
   return size_bytes == 0 ? Result<void>{} : device().read(dst, from, size_bytes, stream());
 }
 
