@@ -167,6 +167,34 @@ TEST_F(MemoryTimeline, what_the_host_program_can_reach_is_never_idle) {
   EXPECT_FALSE(a->busy());
 }
 
+// Note [Launches and departures], step by step: the block is taken over after it was acquired and before the
+// work is given.
+TEST_F(MemoryTimeline, a_launch_sees_that_it_lost_a_block_meanwhile) {
+  constexpr int64_t kBig = 1 << 19;  // elements: has a segment of its own
+  BlockPtr x = block(c, kBig);
+  const BlockPtr sum = block(a);
+  GK_OK(work.fill(*c, x, 5));
+  GK_OK(work.fill(*a, sum, 0));
+  const void* address = x->address();
+  Lease lease(x);
+  uint64_t known = a->departures();
+  GK_OK(x->acquire(*a));
+  GK_OK(x->acquire(*b));
+  GK_OK(work.slow(*a, sum, 1));
+  GK_OK(work.add(*a, sum, x));
+  EXPECT_NE(a->departures(), known);
+  while (a->departures() != known) {
+    known = a->departures();
+    GK_OK(x->acquire(*a));
+  }
+  x.reset();
+  lease = Lease();
+  const BlockPtr y = block(c, kBig);
+  EXPECT_EQ(y->address(), address);
+  GK_OK(work.fill(*c, y, 7));
+  EXPECT_TRUE(work.all(*a, sum, 6));
+}
+
 /// A device whose host program has streams of its own: the handle is a Stream's address.
 class Foreign : public hal::Device {
  public:
@@ -329,7 +357,7 @@ TEST_P(MemoryTimelineThreads, launches_and_takeovers_at_once_leave_nobody_behind
   Timeline* next = need(pool->timeline());
   constexpr int kTurns = 2;
   constexpr int64_t kBig = int64_t{2} << 20;  // has a segment of its own
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 8; ++round) {
     BlockPtr x = need(pool->allocate(kBig, hal::Placement::Device, next));
     GK_OK(work.fill(*next, x, 5));
     const void* address = x->address();
