@@ -35,14 +35,15 @@ Error describe(const program::FaultRecord& r, const program::Step* step) {
 Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, int64_t memory_limit_bytes) {
   std::shared_ptr<Core> core(new Core);
   core->device_ = std::move(device);
-  GK_TRY(core->stream_, core->device_->create_stream());
   core->pool_ = memory::Pool::create(core->device_, memory_limit_bytes);
+  GK_TRY(core->timeline_, core->pool_->timeline());
   // The record lies in memory that the CPU reads without a driver call.
   const auto size = static_cast<int64_t>(sizeof(program::FaultRecord));
   GK_TRY(core->faults_, core->pool_->allocate(size, hal::Placement::Pinned));
   if (core->faults_->host_address() == nullptr) {
     return fail(ErrorKind::Internal, "E0901", "pinned memory that the CPU cannot read");
   }
+  GK_CHECK(core->faults_->acquire(*core->timeline_));
   new (core->faults_->host_address()) program::FaultRecord{};
   core->pool_->set_reclaim([weak = std::weak_ptr<Core>(core)] {
     if (const std::shared_ptr<Core> self = weak.lock()) self->drain();
@@ -53,7 +54,7 @@ Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, 
 Core::~Core() {
   if (pool_ != nullptr) pool_->set_reclaim(nullptr);
   // Nobody is left to tell a failure to; what follows is safe once the stream is idle.
-  if (busy_) (void)stream_->synchronize();
+  if (busy_) (void)timeline_->wait();
   retired_.clear();
 }
 
@@ -68,9 +69,7 @@ void Core::close() {
 }
 
 Result<void> Core::synchronize() {
-  const uint64_t begun = pool_->begin_wait();
-  GK_CHECK(stream_->synchronize());
-  pool_->end_wait(begun);
+  GK_CHECK(timeline_->wait());
   busy_ = false;
   std::deque<Retired> done;
   std::unique_lock lock(mutex_);
@@ -98,13 +97,13 @@ Result<void> Core::raise_fault() {
 
 void Core::retire(Kept kept) {
   if (closed_ && busy_) {
-    (void)stream_->synchronize();
+    (void)timeline_->wait();
     return;
   }
   if (!busy_) return;  // `kept` goes now
   Retired entry;
   entry.kept = std::move(kept);
-  if (Result<std::unique_ptr<hal::Event>> event = stream_->record()) entry.event = std::move(*event);
+  if (Result<std::unique_ptr<hal::Event>> event = stream().record()) entry.event = std::move(*event);
   std::lock_guard lock(mutex_);
   retired_.push_back(std::move(entry));
 }
@@ -121,9 +120,11 @@ void Core::drain() {
 }
 
 Result<memory::BlockPtr> Core::arena(int64_t size_bytes) {
-  if (size_bytes > kSharedArenaLimit) return pool_->allocate(size_bytes);
+  if (size_bytes > kSharedArenaLimit) {
+    return pool_->allocate(size_bytes, hal::Placement::Device, timeline_);
+  }
   if (shared_arena_ == nullptr || shared_arena_->size_bytes() < size_bytes) {
-    GK_TRY(shared_arena_, pool_->allocate(size_bytes));
+    GK_TRY(shared_arena_, pool_->allocate(size_bytes, hal::Placement::Device, timeline_));
   }
   return shared_arena_;
 }
@@ -184,12 +185,14 @@ static Result<std::byte*> place(const memory::BlockPtr& b, int64_t offset_bytes,
 Result<void> Runtime::upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes,
                              int64_t offset_bytes) {
   GK_TRY(std::byte* const to, place(dst, offset_bytes, size_bytes));
+  GK_CHECK(dst->acquire(impl_->core->timeline()));
   return size_bytes == 0 ? Result<void>{} : device().write(to, src, size_bytes, stream());
 }
 
 Result<void> Runtime::download(void* dst, const memory::BlockPtr& src, int64_t size_bytes,
                                int64_t offset_bytes) {
   GK_TRY(const std::byte* const from, place(src, offset_bytes, size_bytes));
+  GK_CHECK(src->acquire(impl_->core->timeline()));
   return size_bytes == 0 ? Result<void>{} : device().read(dst, from, size_bytes, stream());
 }
 

@@ -26,11 +26,15 @@ class Core {
   ~Core();
 
   hal::Device& device() { return *device_; }
-  hal::Stream& stream() { return *stream_; }
+  hal::Stream& stream() { return timeline_->stream(); }
+  memory::Timeline& timeline() { return *timeline_; }
   memory::Pool& pool() { return *pool_; }
   void* faults() const { return faults_->address(); }
   /// To be called before work is submitted.
-  void mark_busy() { busy_.store(true, std::memory_order_relaxed); }
+  void mark_busy() {
+    timeline_->mark_busy();
+    busy_.store(true, std::memory_order_relaxed);
+  }
 
   Result<void> synchronize();
   /// The runtime is gone: from now on what is retired waits for the stream at once.
@@ -62,8 +66,8 @@ class Core {
   Result<void> raise_fault();  // under mutex_
 
   std::shared_ptr<hal::Device> device_;
-  std::unique_ptr<hal::Stream> stream_;
   std::shared_ptr<memory::Pool> pool_;
+  memory::Timeline* timeline_ = nullptr;
   memory::BlockPtr faults_;
   memory::BlockPtr shared_arena_;
   std::atomic<bool> busy_{false};  // work may be in the queue

@@ -53,7 +53,7 @@ std::string_view name(Step::Kind k) {
 Result<std::shared_ptr<Arena>> make_arena(Core& core, int64_t size_bytes) {
   auto arena = std::make_shared<Arena>();
   if (size_bytes > 0) {
-    GK_TRY(arena->block, core.pool().allocate(size_bytes));
+    GK_TRY(arena->block, core.pool().allocate(size_bytes, hal::Placement::Device, &core.timeline()));
   }
   return arena;
 }

@@ -37,6 +37,11 @@ Executable::Impl::~Impl() {
 
 Result<void> Executable::launch(int64_t times) {
   if (!impl_->unusable.empty()) return fail(ErrorKind::Capture, "E0703", impl_->unusable);
+  for (const GraphNode& node : impl_->nodes) {
+    for (const SlotBinding& slot : node.bindings.slots) {
+      GK_CHECK(slot.block->acquire(impl_->core->timeline()));
+    }
+  }
   impl_->core->mark_busy();
   hal::Stream& stream = impl_->core->stream();
   for (int64_t i = 0; i < times; ++i) GK_CHECK(impl_->exec->launch(stream));

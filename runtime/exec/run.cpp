@@ -57,6 +57,7 @@ Result<void> run(Runtime& rt, Loaded& program, const Bindings& bindings) {
   if (program.program().arena_bytes > 0) {
     GK_TRY(arena, core.arena(program.program().arena_bytes));
   }
+  for (const SlotBinding& slot : bindings.slots) GK_CHECK(slot.block->acquire(core.timeline()));
   core.mark_busy();
   const Frame frame{&program.impl(), &bindings, arena ? arena->address() : nullptr, core.faults()};
   hal::NodeId last = -1;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -80,6 +81,20 @@ struct MatMulOp {
 
 using NodeId = int32_t;
 
+class Recorder;
+
+/// A branch or a loop on one byte of device memory (0: false), read when the work gets there; While reads it
+/// before every turn.
+struct ConditionalOp {
+  enum class Kind : uint8_t { If, While } kind = Kind::If;
+  const void* condition = nullptr;
+  bool has_else = false;
+  /// Gives the operations of a body, a straight line, to the recorder: 0 the branch taken or the loop's body,
+  /// 1 the other branch. A graph asks once a body, before conditional() returns; a stream reads the condition
+  /// back and asks each time the body runs.
+  std::function<Result<void>(Recorder& r, int body)> record;
+};
+
 /// One recorder, two implementations: run now on a stream (ids are 0, deps ignored: streams order), or add to
 /// a graph after `deps`. Everything given is copied before the call returns.
 class Recorder {
@@ -88,14 +103,32 @@ class Recorder {
   virtual Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) = 0;
   virtual Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) = 0;
   virtual Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) = 0;
+  /// A function of the host program, called in its turn on a thread of the device's; it must not call the
+  /// device. In a graph it is called at every launch.
+  virtual Result<NodeId> host_call(std::function<void()>, std::span<const NodeId>) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// Ids of nodes in bodies are unique in the whole graph.
+  virtual Result<NodeId> conditional(const ConditionalOp&, std::span<const NodeId>) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
 };
+
+/// Which calls of other threads a stream capture forbids: none, those of its own thread, all.
+enum class CaptureMode : uint8_t { Relaxed, ThreadLocal, Global };
 
 class Stream : public Recorder {
  public:
+  /// The driver's own handle (a CUstream); null on the host.
+  virtual void* native() const { return nullptr; }
+  /// Whether what is given to it is recorded by somebody rather than run.
+  virtual Result<bool> is_capturing() { return false; }
   virtual Result<void> synchronize() = 0;
   virtual Result<std::unique_ptr<Event>> record() = 0;
   virtual Result<void> wait(Event& e) = 0;
 };
+
+class Graph;
 
 /// An instantiated graph.
 class GraphExec {
@@ -106,15 +139,65 @@ class GraphExec {
   /// Patches a kernel node (function, dims, params). Launches in flight keep the old ones.
   virtual Result<void> set_kernel(NodeId node, const KernelLaunch& launch) = 0;
   virtual Result<void> set_copy(NodeId node, const CopyOp& op) = 0;
+  virtual Result<void> set_matmul(NodeId, const MatMulOp&) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
   virtual bool can_set_matmul() const = 0;
+  /// Takes all parameters from another graph of the same topology; node ids go on being those of the graph it
+  /// came from. Errors: Capture E0709 where the topology differs, with what differs; the executable is as
+  /// before.
+  virtual Result<void> update(Graph&) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// Sends what a first launch would have to send.
+  virtual Result<void> upload(Stream&) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// Destroys it now, launches in flight or not. After a failure it counts as never gone: whoever keeps what
+  /// it uses must go on keeping it. The destructor does the same and drops the error.
+  virtual Result<void> destroy() { return {}; }
 };
 
 class Graph : public Recorder {
  public:
   /// Several executables may come from one graph.
   virtual Result<std::unique_ptr<GraphExec>> instantiate() = 0;
-  virtual int64_t num_nodes() const = 0;  // driver nodes
+  virtual int64_t num_nodes() const = 0;  // driver nodes, those of bodies included
   virtual int64_t num_edges() const = 0;
+
+  // Work that is not given to this recorder but to a stream: a library's, the host program's own kernels.
+  /// From now on what is given to `s` becomes nodes after `after`. The host device has no such streams: there
+  /// nothing is ever captured. Errors: Capture E0712 (the stream captures already, or is not idle).
+  virtual Result<void> begin_capture(Stream&, CaptureMode, std::span<const NodeId>) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// The stream's frontier as one node, when work was given to it since begin, or since resume_capture; else
+  /// -1. Errors: Capture E0715 where something outside ended or broke the capture.
+  virtual Result<NodeId> captured() {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// What is given to the stream later comes after `node`.
+  virtual Result<void> resume_capture(NodeId) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// Ends it, whatever happened, and restores the stream. Errors: as captured().
+  virtual Result<void> end_capture() {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+
+  /// How much was recorded so far; rollback(mark()) removes what came after. Executables are not touched.
+  virtual int64_t mark() const { return 0; }
+  virtual Result<void> rollback(int64_t) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+
+  /// Calls `f`, on any thread and never inside the device's own calls' locks, when the driver's graph and all
+  /// executables made of it are gone. `f` must not call the device.
+  virtual Result<void> retain(std::function<void()>) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// The driver's handles of a node (CUgraphNode): those that later work must come after. Empty on the host.
+  virtual std::vector<void*> native_nodes(NodeId) const { return {}; }
 };
 
 class Device {
@@ -126,6 +209,20 @@ class Device {
   virtual Result<std::shared_ptr<Module>> load(const program::Code& code) = 0;
   virtual Result<std::unique_ptr<Stream>> create_stream() = 0;
   virtual Result<std::unique_ptr<Graph>> create_graph() = 0;
+  /// A stream of the host program's own (a CUstream; null is the default stream), which must outlive the
+  /// result and is not destroyed with it. Errors: Device E0510 (another context's, or this device has none).
+  virtual Result<std::unique_ptr<Stream>> wrap_stream(void*) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// A graph of the host program's own (a CUgraph), to add to; it is not destroyed with the result. `after`
+  /// (CUgraphNodes) become one node, given in `frontier`; -1 where there are none. Errors: Device E0510.
+  virtual Result<std::unique_ptr<Graph>> wrap_graph(void*, std::span<void* const>, NodeId&) {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
+  /// Gives back what graphs' own allocation nodes keep.
+  virtual Result<void> trim_graph_memory() {
+    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
+  }
   /// Synchronous with respect to the host, after all work on `s`.
   virtual Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) = 0;
   /// The host memory may be reused on return.

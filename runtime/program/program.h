@@ -74,8 +74,19 @@ struct FaultSite {
   Span span{};
 };
 
+struct Program;
+
+/// What a conditional step runs: a program whose slots are parts of the memory of the program around it, and
+/// whose arena is a part of its arena.
+struct Body {
+  std::shared_ptr<const Program> program;
+  std::vector<Ref> slots;          // one a slot of `program`
+  std::vector<int32_t> scalars;    // for each scalar of `program`, the scalar slot around that it is
+  int64_t arena_offset_bytes = 0;  // where its temporaries begin
+};
+
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, MatMul };
+  enum class Kind : uint8_t { Launch, Copy, MatMul, If, While };
   Kind kind = Kind::Launch;
   std::string label;  // for people and dumps: "maximum+add", "matmul", …
   Span span{};
@@ -89,6 +100,9 @@ struct Step {
   // Copy: src = reads[0], dst = writes[0], same size
   // MatMul: a, b, (bias) = reads; c = writes[0]
   MatMulCall matmul;
+  // If, While: reads[0] is the condition, one byte on the device; the body of a While writes it anew. All
+  // that bodies read and write is in reads and writes too.
+  std::vector<Body> bodies;  // If: what is done where it is true, and (may be missing) where not. While: one
 };
 
 struct Slot {
