@@ -31,6 +31,7 @@ Pool::Impl::~Impl() {
 Chunk* Pool::Impl::take(int64_t size_bytes, hal::Placement p, Timeline* t) {
   // Under stress, memory that others may still use is as good as any.
   Chunk* chunk = of(p).take(size_bytes, t, stress == nullptr);
+  if (chunk == nullptr && of(p).merge(false)) chunk = of(p).take(size_bytes, t, stress == nullptr);
   if (chunk != nullptr) peak_bytes = std::max(peak_bytes, in_use());
   return chunk;
 }
@@ -81,8 +82,18 @@ Result<Chunk*> Pool::Impl::obtain_or_recover(int64_t size_bytes, hal::Placement 
     if ((chunk = take(size_bytes, p, t)) != nullptr) return chunk;
   }
   trim();
-  if (blocking != nullptr) retired->settle();
+  if (blocking != nullptr) GK_CHECK(end_pending());
   return obtain(size_bytes, p, t);
+}
+
+// Other threads go on releasing while the device is waited for: what they gave back meanwhile needs one more.
+Result<void> Pool::Impl::end_pending() {
+  if (retired->pending() > 0) {
+    GK_CHECK(wait_device());
+    retired->drain();
+  }
+  retired->settle();
+  return {};
 }
 
 void Pool::Impl::end_kept(bool waited) {
@@ -94,6 +105,21 @@ void Pool::Impl::end_kept(bool waited) {
   if (drop) drop();
   retired->drain();
   if (waited) retired->settle();
+}
+
+Result<Timeline*> Pool::Impl::timeline() {
+  {
+    std::lock_guard lock(timelines_mutex);
+    if (!spare.empty()) {
+      Timeline* t = spare.back();
+      spare.pop_back();
+      return t;
+    }
+  }
+  GK_TRY(std::unique_ptr<hal::Stream> stream, device->create_stream());
+  std::lock_guard lock(timelines_mutex);
+  timelines.push_back(std::make_unique<Timeline>(std::move(stream)));
+  return timelines.back().get();
 }
 
 Result<void> Pool::Impl::wait_device() {
@@ -121,8 +147,9 @@ Result<void> Pool::Impl::order(Chunk& chunk, Timeline* t) {
 void Pool::Impl::give_back(Chunk* chunk, hal::Placement p, Timeline* last) {
   if (stress != nullptr) last = stress->given_back(piece_of(*chunk), last);
   std::lock_guard lock(mutex);
-  chunk = of(p).give_back(chunk, last);
-  if (stress != nullptr && chunk->segment->whole() != nullptr) retire(of(p), *chunk->segment);
+  of(p).give_back(chunk, last);
+  if (stress == nullptr) return;
+  for (Segment* s : of(p).idle()) retire(of(p), *s);
 }
 
 void Pool::Impl::retire(Segments& from, Segment& s) {
@@ -226,20 +253,7 @@ void Pool::release(const BlockPtr& b) {
   if (b != nullptr) b->state().release();
 }
 
-Result<Timeline*> Pool::timeline() {
-  {
-    std::lock_guard lock(impl_->timelines_mutex);
-    if (!impl_->spare.empty()) {
-      Timeline* t = impl_->spare.back();
-      impl_->spare.pop_back();
-      return t;
-    }
-  }
-  GK_TRY(std::unique_ptr<hal::Stream> stream, impl_->device->create_stream());
-  std::lock_guard lock(impl_->timelines_mutex);
-  impl_->timelines.push_back(std::make_unique<Timeline>(std::move(stream)));
-  return impl_->timelines.back().get();
-}
+Result<Timeline*> Pool::timeline() { return impl_->timeline(); }
 
 void Pool::give_back(Timeline* t) {
   if (t == nullptr || t->closed()) return;
@@ -293,8 +307,7 @@ Result<void> Pool::reclaim() {
   GK_CHECK(impl_->wait_device());
   impl_->end_kept(true);
   impl_->trim();
-  impl_->retired->settle();
-  return {};
+  return impl_->end_pending();
 }
 
 PoolStats Pool::stats() const {

@@ -19,10 +19,11 @@ inline constexpr int64_t kDrainedAtOnce = 256;
 struct Pool::Impl {
   Impl(std::shared_ptr<hal::Device> d, int64_t limit, bool stressed)
       : device(std::move(d)), limit_bytes(limit) {
-    if (stressed) stress = std::make_unique<Stress>(*device);
+    if (stressed) stress = std::make_unique<Stress>(*device, [this] { return timeline(); });
   }
   ~Impl();
 
+  Result<Timeline*> timeline();
   Segments& of(hal::Placement p) { return p == hal::Placement::Pinned ? pinned : local; }
   int64_t reserved() const { return local.reserved_bytes() + pinned.reserved_bytes() + growing_bytes; }
   int64_t in_use() const { return local.in_use_bytes() + pinned.in_use_bytes(); }
@@ -44,6 +45,7 @@ struct Pool::Impl {
   Result<void> wait_device();
   /// What may be ended now is. `waited`: all the device's work is done.
   void end_kept(bool waited);
+  Result<void> end_pending();  // within a blocking release
 
   std::shared_ptr<hal::Device> device;
   const int64_t limit_bytes;

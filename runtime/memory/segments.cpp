@@ -101,25 +101,70 @@ void Segments::absorb_next(Chunk* chunk) {
   delete next;
 }
 
-Chunk* Segments::give_back(Chunk* chunk, Timeline* last) {
+void Segments::give_back(Chunk* chunk, Timeline* last) {
   in_use_bytes_ -= chunk->size_bytes;
   chunk->free = true;
   if (last != nullptr) chunk->users.add(*last);
   Free& list = free_of(*chunk->segment);
   if (chunk->after != nullptr && chunk->after->free) {
-    list.erase(chunk->after);
-    absorb_next(chunk);
+    if (may_merge(*chunk, *chunk->after)) {
+      list.erase(chunk->after);
+      absorb_next(chunk);
+    } else {
+      apart_ = true;
+    }
   }
   if (chunk->before != nullptr && chunk->before->free) {
-    chunk = chunk->before;
-    list.erase(chunk);
-    absorb_next(chunk);
+    if (may_merge(*chunk->before, *chunk)) {
+      chunk = chunk->before;
+      list.erase(chunk);
+      absorb_next(chunk);
+    } else {
+      apart_ = true;
+    }
   }
   list.insert(chunk);
-  return chunk;
+}
+
+// Pinned memory is of no use while anybody is not done with it: there, a part that is in use would spoil the
+// rest.
+bool Segments::may_merge(const Chunk& a, const Chunk& b) const {
+  bool several = false;
+  const Timeline* of_a = a.users.only(several);
+  const Timeline* of_b = b.users.only(several);
+  if (several) return false;
+  if (of_a == of_b) return true;
+  return placement_ == hal::Placement::Device && (of_a == nullptr || of_b == nullptr);
+}
+
+bool Segments::merge(bool all) {
+  if (!apart_) return false;
+  apart_ = false;
+  bool merged = false;
+  all = all || placement_ == hal::Placement::Device;
+  for (const auto& [segment, owned] : segments_) {
+    for (Chunk* c = segment->first; c != nullptr;) {
+      Chunk* next = c->after;
+      if (next == nullptr || !c->free || !next->free) {
+        c = next;
+      } else if (!all && !may_merge(*c, *next)) {
+        apart_ = true;
+        c = next;
+      } else {
+        Free& list = free_of(*segment);
+        list.erase(c);
+        list.erase(next);
+        absorb_next(c);
+        list.insert(c);
+        merged = true;
+      }
+    }
+  }
+  return merged;
 }
 
 std::vector<Segment*> Segments::idle() {
+  merge(true);
   std::vector<Segment*> found;
   for (const auto& [segment, owned] : segments_) {
     if (segment->retired == 0 && segment->whole() != nullptr) found.push_back(segment);

@@ -1,5 +1,5 @@
 // Driver memory cut into chunks: best fit, split and merged again. Owns the segments (pieces that the driver
-// gave). Promises that a chunk is handed out once, that neighbours merge on return and then know the users of
+// gave). Promises that a chunk is handed out once, that free neighbours merge and then know the users of
 // both, and constant-time sizes. Not thread-safe and never waits: Pool locks around it and decides when to
 // ask the driver.
 #pragma once
@@ -57,9 +57,15 @@ class Segments {
   Chunk* take(int64_t size_bytes, const Timeline* t, bool choosy = true);
   /// Takes a piece of driver memory over and hands out its beginning.
   Chunk* add(const hal::Allocation& memory, bool small, int64_t size_bytes);
-  /// `last` (null: nobody) used it since it was handed out. Returns the free chunk that it is part of now.
-  Chunk* give_back(Chunk* chunk, Timeline* last);
-  /// The segments that are wholly free and not retired yet.
+  /// `last` (null: nobody) used it since it was handed out.
+  void give_back(Chunk* chunk, Timeline* last);
+  // Note [Neighbours of several timelines]: merged, they could be used again only by work that comes after
+  // the users of both: two threads with runtimes of their own would order their streams after one another at
+  // every allocation. They stay apart until memory is wanted that would have to come from the driver.
+  /// Merges free neighbours that give_back() left apart (`all`: pinned ones in use, too); false: there are
+  /// none.
+  bool merge(bool all);
+  /// The segments that are wholly free and not retired yet, after a merge of all.
   std::vector<Segment*> idle();
   /// Marks one as on its way to the driver, under a number that is not 0.
   void retire(Segment& s, uint64_t number);
@@ -84,12 +90,14 @@ class Segments {
   Chunk* find(const Free& list, int64_t size_bytes, const Timeline* t, bool choosy) const;
   Chunk* hand_out(Chunk* chunk, int64_t size_bytes);  // takes it from its list, cuts off the rest
   void split(Chunk* chunk, int64_t size_bytes);
+  bool may_merge(const Chunk& a, const Chunk& b) const;
   void absorb_next(Chunk* chunk);
 
   hal::Placement placement_;
   std::unordered_map<Segment*, std::unique_ptr<Segment>> segments_;
   Free free_small_, free_big_;
   Free retired_small_, retired_big_;
+  bool apart_ = false;  // some free neighbours are not merged
   int64_t reserved_bytes_ = 0;
   int64_t in_use_bytes_ = 0;
 };

@@ -20,10 +20,9 @@ bool Stress::prepare() {
     pattern_ = *memory;
     std::memset(pattern_.host_address, kPoison, static_cast<size_t>(kPatternBytes));
   }
-  Result<std::unique_ptr<hal::Stream>> stream = device_.create_stream();
-  if (!stream) return false;
-  own_ = std::make_unique<Timeline>(std::move(*stream));
-  return true;
+  const Result<Timeline*> own = make_own_();
+  if (own) own_ = *own;
+  return own.has_value();
 }
 
 bool Stress::fill(const Piece& p, hal::Stream& s) {

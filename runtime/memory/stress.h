@@ -1,8 +1,9 @@
-// The pool's stress mode: fills memory with kPoison bytes. Owns the pattern in page-locked memory and a
-// timeline for memory that no other has used. Promises that a fill comes after the work given to the timeline
-// named and before what is given later; that one which fails is left out. Thread-safe.
+// The pool's stress mode: fills memory with kPoison bytes. Owns the pattern, in page-locked memory. Promises
+// that a fill comes after the work given to the timeline named and before what is given later; that one which
+// fails is left out. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <mutex>
 
 #include "runtime/memory/timeline.h"
@@ -11,7 +12,9 @@ namespace gk::memory {
 
 class Stress {
  public:
-  explicit Stress(hal::Device& device) : device_(device) {}
+  /// `own`: makes a timeline for memory that no other has used.
+  Stress(hal::Device& device, std::function<Result<Timeline*>()> own)
+      : device_(device), make_own_(std::move(own)) {}
   ~Stress();  // the device must be idle
   static constexpr int kPoison = 0xCB;
   struct Piece {
@@ -30,9 +33,10 @@ class Stress {
   bool fill(const Piece& p, hal::Stream& s);
 
   hal::Device& device_;
+  std::function<Result<Timeline*>()> make_own_;
   std::mutex mutex_;  // making what follows
   hal::Allocation pattern_;
-  std::unique_ptr<Timeline> own_;
+  Timeline* own_ = nullptr;
 };
 
 }  // namespace gk::memory

@@ -27,7 +27,7 @@ Timeline::Ends Timeline::ends() const {
 
 void Timeline::conceal() {
   if (!exposed()) return;
-  mark_given();  // whatever it was, the next wait covers it
+  mark_busy();  // whatever it was, the next wait covers it
   exposed_.store(false, std::memory_order_release);
 }
 

@@ -32,7 +32,7 @@ class Timeline {
   }
   /// The host program knows the stream and may give work to it unseen: it counts as busy from now on.
   void expose() { exposed_.store(true, std::memory_order_release); }
-  /// The host program gives nothing more to it.
+  /// The host program gives nothing more to it: busy until a wait by this thread is over.
   void conceal();
   bool exposed() const { return exposed_.load(std::memory_order_acquire); }
 

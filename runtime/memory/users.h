@@ -46,6 +46,16 @@ class Users {
     return true;
   }
   bool idle() const { return ordered_for(nullptr); }
+  /// The one timeline that is not done with it; null: there is none, or more than one (`several`).
+  Timeline* only(bool& several) const {
+    Timeline* found = nullptr;
+    for (size_t i = 0; i < size(); ++i) {
+      if ((*this)[i].idle()) continue;
+      if (found != nullptr) return several = true, nullptr;
+      found = (*this)[i].timeline;
+    }
+    return found;
+  }
 
  private:
   void insert(const User& u) {
