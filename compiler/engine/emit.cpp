@@ -28,7 +28,7 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
   std::set<std::string> seen;
   std::string out;
   for (const auto& m : modules) {
-    GK_TRY(auto schedule, passes::run_pipeline(engine::clone(*m), options));
+    GK_TRY(auto schedule, passes::run_pipeline(ir::clone(*m), options));
     for (const auto& k : schedule.kernels) {
       if (!seen.insert(ir::key(*k)).second) continue;
       GK_TRY(auto text, ptx ? compiler.ptx_text(*k) : compiler.llvm_text(*k));
