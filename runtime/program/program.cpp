@@ -60,6 +60,61 @@ std::string text(const MatMulCall& c) {
   return out;
 }
 
+std::string steps(const Program& p, const std::string& indent);
+
+// The bodies of an If or While: where their slots are in the program around, then their steps.
+std::string bodies(const Program& p, const Step& s, const std::string& indent) {
+  std::string out;
+  for (size_t b = 0; b < s.bodies.size(); ++b) {
+    const Body& body = s.bodies[b];
+    const char* what = s.kind == Step::Kind::While ? "do" : b == 0 ? "then" : "else";
+    out += indent + what;
+    if (!body.program) {
+      out += " -\n";
+      continue;
+    }
+    const Program& inner = *body.program;
+    out += fmt::format(" steps={} arena={} at {}\n", inner.steps.size(), inner.arena_bytes,
+                       body.arena_offset_bytes);
+    for (size_t i = 0; i < inner.slots.size() && i < body.slots.size(); ++i) {
+      const Slot& slot = inner.slots[i];
+      if (!slot.read && !slot.written) continue;
+      out += fmt::format("{}  slot {} {}: {}{}{}{} = {}\n", indent, i, slot.name.empty() ? "-" : slot.name,
+                         name(slot.dtype), to_string(slot.shape), slot.read ? " read" : "",
+                         slot.written ? " written" : "", text(p, body.slots[i]));
+    }
+    for (size_t i = 0; i < body.scalars.size(); ++i)
+      out += fmt::format("{}  scalar {} = scalar {} around\n", indent, i, body.scalars[i]);
+    out += steps(inner, indent + "  ");
+  }
+  return out;
+}
+
+std::string steps(const Program& p, const std::string& indent) {
+  std::string out;
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const Step& s = p.steps[i];
+    out += fmt::format("{}step {} ", indent, i);
+    switch (s.kind) {
+      case Step::Kind::Launch: {
+        std::string args;
+        for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
+        out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
+        break;
+      }
+      case Step::Kind::Copy: out += "copy"; break;
+      case Step::Kind::MatMul:
+        out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
+        break;
+      case Step::Kind::If: out += "if " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
+      case Step::Kind::While: out += "while " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
+    }
+    out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
+    out += bodies(p, s, indent + "  ");
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string print(const Program& p) {
@@ -75,21 +130,7 @@ std::string print(const Program& p) {
   }
   for (size_t i = 0; i < p.scalars.size(); ++i)
     out += fmt::format("  scalar {} = {}\n", i, text(p.scalars[i]));
-  for (size_t i = 0; i < p.steps.size(); ++i) {
-    const Step& s = p.steps[i];
-    out += fmt::format("  step {} ", i);
-    if (s.kind == Step::Kind::Launch) {
-      std::string args;
-      for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
-      out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
-    } else if (s.kind == Step::Kind::Copy) {
-      out += "copy";
-    } else {
-      out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
-    }
-    out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
-  }
-  return out;
+  return out + steps(p, "  ");
 }
 
 }  // namespace gk::program
