@@ -25,6 +25,12 @@ class Patcher : public hal::Recorder {
   Result<hal::NodeId> matmul(const hal::MatMulOp&, std::span<const hal::NodeId>) override {
     return fail(ErrorKind::Capture, "E0705", "a library call's node cannot be changed in place");
   }
+  Result<hal::NodeId> host_call(std::function<void()>, std::span<const hal::NodeId>) override {
+    return fail(ErrorKind::Capture, "E0705", "a host call's node cannot be changed in place");
+  }
+  Result<hal::NodeId> conditional(const hal::ConditionalOp&, std::span<const hal::NodeId>) override {
+    return fail(ErrorKind::Capture, "E0705", "a conditional node cannot be changed in place");
+  }
 
  private:
   hal::GraphExec& exec_;
