@@ -97,7 +97,7 @@ class DeviceEffects final : public EffectsBase {
       m->host = std::make_shared<Array>(Array::zeros(s.type.dtype, s.type.shape()));
     } else {
       auto where = s.placement == Placement::Pinned ? hal::Placement::Pinned : hal::Placement::Device;
-      GK_TRY(m->block, runtime_->pool().allocate(bytes, where));
+      GK_TRY(m->block, runtime_->allocate(bytes, where));
     }
     s.memory = m;
     return {};
@@ -145,7 +145,7 @@ class DeviceEffects final : public EffectsBase {
     ++counters.units;
     GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
     GK_TRY(auto bindings, bind(unit));
-    GK_CHECK(exec::run(*runtime_, *loaded, bindings));
+    GK_CHECK(exec::run(*runtime_, loaded, bindings));
     if (nan_check)
       for (size_t i = 0; i < unit.slots.size(); ++i)
         if (unit.module.slots[i].is_output) {
@@ -198,7 +198,7 @@ class DeviceEffects final : public EffectsBase {
       for (; times > 0; --times) {
         if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
         ++counters.launches;
-        for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, *n.program, n.bindings));
+        for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, n.program, n.bindings));
       }
       return {};
     }
@@ -208,7 +208,7 @@ class DeviceEffects final : public EffectsBase {
       if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
       int64_t now = std::min<int64_t>(times, 4096);
       counters.launches += now;
-      GK_CHECK(e.launch(now));
+      GK_CHECK(e.launch(*runtime_, now));
       times -= now;
     }
     return {};
@@ -223,7 +223,10 @@ class DeviceEffects final : public EffectsBase {
       n.bindings = std::move(bindings);
       return {};
     }
-    return static_cast<ExecState*>(exec.get())->exec->update(node, std::move(loaded), std::move(bindings));
+    exec::Executable& e = *static_cast<ExecState*>(exec.get())->exec;
+    GK_CHECK(e.update(node, std::move(loaded), std::move(bindings)));
+    note_update(e);
+    return {};
   }
 
   Result<void> rebind(const std::shared_ptr<void>& exec,
@@ -244,7 +247,10 @@ class DeviceEffects final : public EffectsBase {
             }
       return {};
     }
-    return static_cast<ExecState*>(exec.get())->exec->rebind(blocks);
+    exec::Executable& e = *static_cast<ExecState*>(exec.get())->exec;
+    GK_CHECK(e.rebind(blocks));
+    note_update(e);
+    return {};
   }
 
   Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
@@ -263,7 +269,7 @@ class DeviceEffects final : public EffectsBase {
     if (eager) {
       ++counters.launches;
       GK_TRY(auto loaded, cache_.get(module, recording.on ? &recording : nullptr));
-      return exec::run(*runtime_, *loaded, bindings);
+      return exec::run(*runtime_, loaded, bindings);
     }
     if (!handle) {
       auto state = std::make_shared<CapturedState>();
@@ -290,12 +296,13 @@ class DeviceEffects final : public EffectsBase {
       auto& state = *static_cast<CapturedState*>(handle.get());
       if (state.bound != bound || !(state.scalars == scalars_now)) {
         GK_CHECK(state.exec->update(0, state.loaded, std::move(bindings)));
+        note_update(*state.exec);
         state.bound = std::move(bound);
         state.scalars = std::move(scalars_now);
       }
     }
     ++counters.launches;
-    return static_cast<CapturedState*>(handle.get())->exec->launch(1);
+    return static_cast<CapturedState*>(handle.get())->exec->launch(*runtime_);
   }
 
   int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
@@ -327,7 +334,7 @@ class DeviceEffects final : public EffectsBase {
     Memory& m = memory_of(s);
     if (!m.host) return m.block;
     if (!m.device_copy) {
-      GK_TRY(m.device_copy, runtime_->pool().allocate(static_cast<int64_t>(m.host->bytes.size())));
+      GK_TRY(m.device_copy, runtime_->allocate(static_cast<int64_t>(m.host->bytes.size())));
       GK_CHECK(
           runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
     }
@@ -348,6 +355,16 @@ class DeviceEffects final : public EffectsBase {
     counters.nodes += e.num_driver_nodes();
     counters.leases += e.num_leases();
     counters.arena_bytes += e.arena_bytes();
+  }
+
+  void note_update(const exec::Executable& e) {
+    switch (e.last_update()) {
+      case exec::UpdateRung::None: return;
+      case exec::UpdateRung::Patched: ++counters.updates_patched; break;
+      case exec::UpdateRung::GraphUpdated: ++counters.updates_graph; break;
+      case exec::UpdateRung::Reinstantiated: ++counters.updates_reinstantiated; break;
+    }
+    counters.last_update_reason = e.last_update_reason();
   }
 
   std::shared_ptr<hal::Device> device_;

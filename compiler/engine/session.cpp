@@ -258,6 +258,10 @@ std::string Session::stats_json() const {
   j["driver_calls"] = e.driver_calls();
   j["leases"] = c.leases;
   j["arena_bytes"] = c.arena_bytes;
+  j["updates_patched"] = c.updates_patched;
+  j["updates_graph"] = c.updates_graph;
+  j["updates_reinstantiated"] = c.updates_reinstantiated;
+  if (!c.last_update_reason.empty()) j["last_update_reason"] = c.last_update_reason;
   j["peak_bytes"] = e.peak_bytes();
   j["compile_ms"] = c.compile_ms;
   return j.dump();

@@ -254,7 +254,7 @@ std::shared_ptr<exec::Loaded> RuntimeTest::load(std::shared_ptr<const program::P
   return need(exec::Loaded::create(*rt, std::move(p)));
 }
 memory::BlockPtr RuntimeTest::block(float value, int64_t n) {
-  memory::BlockPtr b = need(rt->pool().allocate(n * 4));
+  memory::BlockPtr b = need(rt->allocate(n * 4));
   const std::vector<float> v(static_cast<size_t>(n), value);
   need(rt->upload(b, v.data(), n * 4));
   return b;
