@@ -1,0 +1,14 @@
+// What the command line of the contract's tests says.
+#pragma once
+
+#include <string>
+
+namespace gk::contract_test {
+
+struct Options {
+  std::string device = "trace";
+  double stress_seconds = 5;  // of the tests that go on for a while
+};
+Options& options();
+
+}  // namespace gk::contract_test
