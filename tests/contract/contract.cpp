@@ -64,20 +64,22 @@ Engine Contract::open(int64_t memory_limit_bytes) {
   return Engine(std::move(o));
 }
 
-const char* Contract::library() {
+const char* Worker::library() {
   return R"(
 kernel fill(mut y: f32[n], v: f32) over i in n { y[i] = v }
 kernel add(mut y: f32[n], v: f32) over i in n { y[i] = y[i] + v }
+kernel scale(mut y: f32[n], v: f32) over i in n { y[i] = y[i] * v }
 kernel axpy(mut y: f32[n], x: f32[n], v: f32) over i in n { y[i] = y[i] + v * x[i] }
 kernel combine(mut z: f32[n], x: f32[n], y: f32[n]) over i in n { z[i] = x[i] * x[i] + y[i] }
 kernel copy_to(mut y: f32[n], x: f32[n]) over i in n { y[i] = x[i] }
 fn twice(x: f32[N]) -> f32[N] = x * 2
 fn plus(x: f32[N], v: f32) -> f32[N] = x + v
 fn sum_of(x: f32[N], y: f32[N]) -> f32[N] = x + y
+fn total(x: f32[N]) = sum(x)
 )";
 }
 
-::testing::AssertionResult Contract::all(const Tensor& t, float v) {
+::testing::AssertionResult Worker::all(const Tensor& t, float v) {
   const std::vector<float> got = values(t);
   for (size_t i = 0; i < got.size(); ++i) {
     if (got[i] != v)
@@ -86,8 +88,39 @@ fn sum_of(x: f32[N], y: f32[N]) -> f32[N] = x + y
   return ::testing::AssertionSuccess();
 }
 
-void Contract::keep_busy(int milliseconds) {
-  ctx.host_call([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
+Gate::Gate(const Context& ctx) {
+  ctx.host_call([opened = opened_, gave_up = gave_up_] {
+    if (!opened->wait_for(kPatience)) gave_up->store(true);
+  });
+}
+
+Gate::~Gate() {
+  open();
+  EXPECT_FALSE(gave_up_->load()) << "something waited for work in flight";
+}
+
+void Contract::keep_busy(const Context& c, int milliseconds) {
+  c.host_call([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
+}
+
+std::vector<Tensor> Contract::churn(int count, float value, int64_t n) {
+  std::vector<Tensor> made;
+  for (int i = 0; i < count; ++i) made.push_back(array(value, n));
+  return made;
+}
+
+int64_t Contract::settled_bytes() {
+  ctx.synchronize();
+  engine.reclaim();
+  return engine.stats().in_use_bytes;
+}
+
+void Contract::destroy_in_flight(const Graph& g, int64_t cycles) {
+  for (int64_t i = 0; i < cycles; ++i) {
+    Exec e = g.instantiate();
+    e.launch(ctx);
+    if (i % 2 == 0) e.close();  // else by its handle
+  }
 }
 
 }  // namespace gk::contract_test

@@ -7,11 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gk/runtime.h"
+#include "tests/contract/threads.h"
 
 namespace gk::contract_test {
 
@@ -31,28 +34,79 @@ std::vector<Described> described();
 /// docs/contract.md, made of them.
 std::string table();
 
-class Contract : public ::testing::Test {
- protected:
-  /// An engine on the device, with this limit on its memory (0: none).
-  static Engine open(int64_t memory_limit_bytes = 0);
-  Engine engine = open();
-  Context ctx{engine};
-  /// Kernels and functions that many rows use: see contract.cpp.
-  Module lib = ctx.compile("lib.gk", library());
-  static const char* library();
+/// One thread's: a context, and kernels and functions that many rows use (see contract.cpp).
+class Worker {
+ public:
+  explicit Worker(const Engine& engine) : ctx(engine), lib(ctx.compile("lib.gk", library())) {}
+  /// Takes part in a capture.
+  explicit Worker(const CaptureToken& token) : ctx(token), lib(ctx.compile("lib.gk", library())) {}
 
+  Context ctx;
+  Module lib;
+  Kernel kernel(const char* name) const { return lib.kernel(name); }
   /// `n` f32 of one value.
   Tensor array(float value, int64_t n = kN) { return ctx.full(DType::F32, {n}, value); }
   std::vector<float> values(const Tensor& t) { return t.to_host<float>(ctx); }
   /// Every element is `v`.
   ::testing::AssertionResult all(const Tensor& t, float v);
-  /// Kept busy on the context's stream for about this long, so that what follows is in flight.
-  void keep_busy(int milliseconds = 30);
   static constexpr int64_t kN = 1000;
+  static const char* library();
+};
+
+/// What the stream of a context is given waits until open(): work that is in flight for as long as a test
+/// wants. A test whose calls wait for the device fails: nobody opens the gate, and it gives up.
+class Gate {
+ public:
+  explicit Gate(const Context& ctx);
+  ~Gate();
+  void open() { opened_->set(); }
+
+ private:
+  std::shared_ptr<Signal> opened_ = std::make_shared<Signal>();
+  std::shared_ptr<std::atomic<bool>> gave_up_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+class Contract : public ::testing::Test {
+ protected:
+  /// An engine on the device, with this limit on its memory (0: none).
+  static Engine open(int64_t memory_limit_bytes = 0);
+  Engine engine = open();
+  Worker main{engine};
+  Context& ctx = main.ctx;
+  Module& lib = main.lib;
+  static constexpr int64_t kN = Worker::kN;
+
+  Tensor array(float value, int64_t n = kN) { return main.array(value, n); }
+  std::vector<float> values(const Tensor& t) { return main.values(t); }
+  ::testing::AssertionResult all(const Tensor& t, float v) { return main.all(t, v); }
+  void fill(const Tensor& y, float v) { lib.kernel("fill")(y, v); }
+  void add(const Tensor& y, float v) { lib.kernel("add")(y, v); }
+  void scale(const Tensor& y, float v) { lib.kernel("scale")(y, v); }
+  void axpy(const Tensor& y, const Tensor& x, float v) { lib.kernel("axpy")(y, x, v); }
+
+  /// Kept busy on the context's stream for about this long, so that what follows is in flight.
+  void keep_busy(int milliseconds = 30) { keep_busy(ctx, milliseconds); }
+  static void keep_busy(const Context& c, int milliseconds = 30);
+  /// `count` new arrays of one value: what was given back is written over.
+  std::vector<Tensor> churn(int count, float value, int64_t n = kN);
+  /// Memory in use once nothing runs and all endings that waited are over.
+  int64_t settled_bytes();
+  /// Makes, launches and destroys executables of a graph, the stream being busy with them.
+  void destroy_in_flight(const Graph& g, int64_t cycles);
 };
 class contract : public Contract {};  // NOLINT: the names of the tests
 class reports : public Contract {};   // NOLINT
 
+/// The text of an error, or "".
+template <class F>
+std::string message_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "";
+}
 /// The error a call gives: its code ("" where it gave none); other exceptions pass.
 template <class F>
 std::string code_of(F&& f) {
@@ -66,7 +120,7 @@ std::string code_of(F&& f) {
 
 }  // namespace gk::contract_test
 
-// CONTRACT_ROW(07J, "what the row shows") { … }
+// CONTRACT_ROW(07J, "what the row shows") { … }; rows of our own, marked +, are 46P and so on.
 #define CONTRACT_ROW(row, what)                                                                         \
   static const ::gk::contract_test::Described described_##row{"contract", "row_" #row, what, __FILE__}; \
   TEST_F(contract, row_##row)

@@ -1,4 +1,5 @@
-// gk_contract_tests [--device=trace|trace:cuda] [--seconds=N] [--table] and what GoogleTest takes.
+// gk_contract_tests [--device=trace|trace:cuda] [--seconds=N] [--launches=N] [--table] and what GoogleTest
+// takes.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +24,8 @@ int main(int argc, char** argv) {
       gk::contract_test::options().device = a + 9;
     } else if (std::strncmp(a, "--seconds=", 10) == 0) {
       gk::contract_test::options().stress_seconds = std::atof(a + 10);
+    } else if (std::strncmp(a, "--launches=", 11) == 0) {
+      gk::contract_test::options().launches = std::atoll(a + 11);
     } else if (std::strcmp(a, "--table") == 0) {
       std::fputs(gk::contract_test::table().c_str(), stdout);
       return 0;
