@@ -88,17 +88,6 @@ fn total(x: f32[N]) = sum(x)
   return ::testing::AssertionSuccess();
 }
 
-Gate::Gate(const Context& ctx) {
-  ctx.host_call([opened = opened_, gave_up = gave_up_] {
-    if (!opened->wait_for(kPatience)) gave_up->store(true);
-  });
-}
-
-Gate::~Gate() {
-  open();
-  EXPECT_FALSE(gave_up_->load()) << "something waited for work in flight";
-}
-
 void Contract::keep_busy(const Context& c, int milliseconds) {
   c.host_call([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
 }

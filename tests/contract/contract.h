@@ -7,9 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -51,19 +49,6 @@ class Worker {
   ::testing::AssertionResult all(const Tensor& t, float v);
   static constexpr int64_t kN = 1000;
   static const char* library();
-};
-
-/// What the stream of a context is given waits until open(): work that is in flight for as long as a test
-/// wants. A test whose calls wait for the device fails: nobody opens the gate, and it gives up.
-class Gate {
- public:
-  explicit Gate(const Context& ctx);
-  ~Gate();
-  void open() { opened_->set(); }
-
- private:
-  std::shared_ptr<Signal> opened_ = std::make_shared<Signal>();
-  std::shared_ptr<std::atomic<bool>> gave_up_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 class Contract : public ::testing::Test {
