@@ -88,6 +88,17 @@ fn total(x: f32[N]) = sum(x)
   return ::testing::AssertionSuccess();
 }
 
+void Contract::warm() {
+  Tensor x = array(1), y = array(1), z = array(1);
+  fill(x, 1);
+  add(x, 1);
+  scale(x, 1);
+  axpy(y, x, 1);
+  lib.kernel("combine")(z, x, y);
+  lib.kernel("copy_to")(z, x);
+  ctx.synchronize();
+}
+
 void Contract::keep_busy(const Context& c, int milliseconds) {
   c.host_call([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
 }

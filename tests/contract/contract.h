@@ -35,7 +35,8 @@ std::string table();
 /// One thread's: a context, and kernels and functions that many rows use (see contract.cpp).
 class Worker {
  public:
-  explicit Worker(const Engine& engine) : ctx(engine), lib(ctx.compile("lib.gk", library())) {}
+  explicit Worker(const Engine& engine, const ContextOptions& options = {})
+      : ctx(engine, options), lib(ctx.compile("lib.gk", library())) {}
   /// Takes part in a capture.
   explicit Worker(const CaptureToken& token) : ctx(token), lib(ctx.compile("lib.gk", library())) {}
 
@@ -69,6 +70,8 @@ class Contract : public ::testing::Test {
   void scale(const Tensor& y, float v) { lib.kernel("scale")(y, v); }
   void axpy(const Tensor& y, const Tensor& x, float v) { lib.kernel("axpy")(y, x, v); }
 
+  /// Has the code of all kernels of the library loaded, and waits: while a gate is closed, nothing may.
+  void warm();
   /// Kept busy on the context's stream for about this long, so that what follows is in flight.
   void keep_busy(int milliseconds = 30) { keep_busy(ctx, milliseconds); }
   static void keep_busy(const Context& c, int milliseconds = 30);
