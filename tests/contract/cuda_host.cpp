@@ -150,10 +150,8 @@ void OwnEvent::record(Stream s) const { need(driver(), "cuEventRecord", event_, 
 int stream_synchronize(Stream s) { return ask(driver(), "cuStreamSynchronize", s); }
 int stream_wait(Stream s, Event e) { return ask(driver(), "cuStreamWaitEvent", s, e, 0U); }
 int end_capture(Stream s) {
-  GraphHandle g = nullptr;
-  const int r = ask(driver(), "cuStreamEndCapture", s, &g);
-  if (g != nullptr) (void)ask(driver(), "cuGraphDestroy", g);
-  return r;
+  GraphHandle g = nullptr;  // of whoever began it
+  return ask(driver(), "cuStreamEndCapture", s, &g);
 }
 bool is_capturing(Stream s) {
   int status = 0;

@@ -73,7 +73,7 @@ class OwnEvent {
 // These give the driver's status where a test is about its refusal.
 int stream_synchronize(Stream s);
 int stream_wait(Stream s, Event e);
-/// Ends a capture of somebody else's; the graph it gives is destroyed.
+/// Ends a capture of somebody else's, to whom the graph belongs.
 int end_capture(Stream s);
 bool is_capturing(Stream s);
 /// Captures on `s` what f() gives to it; the graph is the caller's.

@@ -13,9 +13,9 @@ namespace gk::contract_test {
 
 class Script {
  public:
-  Script() {
+  explicit Script(const std::string& on = device()) {
     SessionOptions o;
-    o.device = device();
+    o.device = on;
     o.format = DiagnosticFormat::Short;
     o.out = [this](std::string_view text) { out += text; };
     o.err = [this](std::string_view text) { err += text; };
