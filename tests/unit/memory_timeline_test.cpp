@@ -14,6 +14,7 @@ using memory::Lease;
 using memory::Timeline;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 
 class MemoryTimeline : public ::testing::Test {
  protected:
@@ -160,7 +161,7 @@ TEST_F(MemoryTimeline, what_the_host_program_can_reach_is_never_idle) {
   GK_OK(a->wait());
   EXPECT_TRUE(a->busy());
   EXPECT_THAT(work.names([&] { need(x->acquire(*b)); }),
-              ElementsAre("record event", "stream waits for event"));
+              IsSupersetOf({"record event", "stream waits for event"}));  // and whether somebody captures it
   a->conceal();
   EXPECT_TRUE(a->busy());
   GK_OK(a->wait());
