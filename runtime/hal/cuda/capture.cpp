@@ -82,14 +82,15 @@ Result<void> check_stream(Context& c, CUstream stream) {
   const auto refused = [](const char* why) { return fail(ErrorKind::Capture, "E0712", why); };
   if (stream == nullptr || stream == CU_STREAM_LEGACY)
     return refused("the default stream cannot be captured");
+  // First of all: any other question breaks a capture that is there.
+  CUstreamCaptureStatus status{};
+  GK_CHECK(GK_CU(c, cuStreamIsCapturing, stream, &status));
+  if (status != CU_STREAM_CAPTURE_STATUS_NONE) return refused("the stream is being captured already");
   unsigned flags = 0;
   GK_CHECK(GK_CU(c, cuStreamGetFlags, stream, &flags));
   if ((flags & CU_STREAM_NON_BLOCKING) == 0) {
     return refused("the stream to capture must be one that does not wait for the default stream");
   }
-  CUstreamCaptureStatus status{};
-  GK_CHECK(GK_CU(c, cuStreamIsCapturing, stream, &status));
-  if (status != CU_STREAM_CAPTURE_STATUS_NONE) return refused("the stream is being captured already");
   Relaxed relaxed(c);
   c.count();
   const CUresult busy = c.api.cuStreamQuery(stream);

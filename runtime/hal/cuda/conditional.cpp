@@ -37,7 +37,7 @@ Result<CUgraphConditionalHandle> take_handle(State& s, CUgraph in, NodeId owner)
   CUgraphConditionalHandle handle = 0;
   GK_CHECK(GK_CU(*s.context, cuGraphConditionalHandleCreate, &handle, in, s.context->handle, 0U,
                  static_cast<unsigned>(CU_GRAPH_COND_ASSIGN_DEFAULT)));
-  s.handles.push_back({in, owner, handle});
+  s.handles.push_back({in, owner, handle, false});
   return handle;
 }
 
@@ -71,6 +71,7 @@ Result<Branch> add_branch(State& s, CUgraph in, CUgraphConditionalHandle handle,
   Branch b;
   GK_CHECK(GK_CU(*s.context, cuGraphAddNode_v2, &b.node, in, after.data(),
                  static_cast<const CUgraphEdgeData*>(nullptr), after.size(), &p));
+  for (State::Handle& h : s.handles) h.used |= h.handle == handle;
   for (unsigned i = 0; i < bodies; ++i) b.bodies[i] = p.conditional.phGraph_out[i];
   return b;
 }
@@ -94,6 +95,15 @@ Result<std::vector<CUgraphNode>> exits(Context& c, CUgraph body) {
   return nodes;
 }
 
+/// An older driver hangs on a body without nodes.
+Result<void> fill_body(Context& c, CUgraph body) {
+  if (c.api.version >= kElseBodies) return {};
+  GK_TRY(const Context::Kernels kernels, c.kernels());
+  const CUDA_KERNEL_NODE_PARAMS p = one_thread(kernels.nothing, nullptr);
+  CUgraphNode node = nullptr;
+  return GK_CU(c, cuGraphAddKernelNode, &node, body, static_cast<const CUgraphNode*>(nullptr), size_t{0}, &p);
+}
+
 /// What the driver needs at the end of a body.
 Result<void> finish_body(State& s, const ConditionalOp& op, CUgraph body, const Context::Kernels& kernels,
                          CUgraphConditionalHandle handle) {
@@ -102,11 +112,8 @@ Result<void> finish_body(State& s, const ConditionalOp& op, CUgraph body, const 
   GK_TRY(const std::vector<CUgraphNode> ends, exits(c, body));
   if (op.kind == ConditionalOp::Kind::While) {
     GK_CHECK(add_setter(s, body, kernels.set, op.condition, handle, false, ends));
-  } else if (ends.empty() && c.api.version < kElseBodies) {
-    const CUDA_KERNEL_NODE_PARAMS p = one_thread(kernels.nothing, nullptr);
-    CUgraphNode node = nullptr;
-    GK_CHECK(
-        GK_CU(c, cuGraphAddKernelNode, &node, body, static_cast<const CUgraphNode*>(nullptr), size_t{0}, &p));
+  } else if (ends.empty()) {
+    GK_CHECK(fill_body(c, body));
   }
   return {};
 }
@@ -174,20 +181,31 @@ Result<NodeId> add_conditional(State& s, CUgraph in, const ConditionalOp& op, st
   return id;
 }
 
+Result<void> empty_body(State& s, CUgraph body) {
+  Context& c = *s.context;
+  size_t n = 0;
+  GK_CHECK(GK_CU(c, cuGraphGetNodes, body, static_cast<CUgraphNode*>(nullptr), &n));
+  std::vector<CUgraphNode> nodes(n);
+  if (n > 0) GK_CHECK(GK_CU(c, cuGraphGetNodes, body, nodes.data(), &n));
+  bool conditional = false;
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type{};
+    GK_CHECK(GK_CU(c, cuGraphNodeGetType, node, &type));
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
+      conditional = true;
+    } else {
+      GK_CHECK(GK_CU(c, cuGraphDestroyNode, node));
+    }
+  }
+  return conditional ? Result<void>{} : fill_body(c, body);
+}
+
 Result<void> use_up_handles(State& s) {
   for (State::Handle& h : s.handles) {
     if (h.owner != -1) continue;
     const NodeId id = s.next_id();
-    GK_TRY(const Context::Kernels kernels, s.context->kernels());
     GK_TRY(const Branch b, add_branch(s, h.graph, h.handle, CU_GRAPH_COND_TYPE_IF, 1, {}));
-    const CUDA_KERNEL_NODE_PARAMS p = one_thread(kernels.nothing, nullptr);
-    CUgraphNode node = nullptr;
-    Result<void> r = GK_CU(*s.context, cuGraphAddKernelNode, &node, b.bodies[0],
-                           static_cast<const CUgraphNode*>(nullptr), size_t{0}, &p);
-    if (!r) {
-      (void)GK_CU(*s.context, cuGraphDestroyNode, b.node);
-      return r;
-    }
+    GK_CHECK(fill_body(*s.context, b.bodies[0]));
     h.owner = s.add(h.graph, State::Kind::Conditional, {&b.node, 1}, {&b.node, 1});
     s.bodies.push_back({b.bodies[0], id});
   }

@@ -43,8 +43,9 @@ struct State {
   };
   struct Handle {
     CUgraph graph = nullptr;
-    NodeId owner = -1;  // -1: the conditional node that it was made for is gone
+    NodeId owner = -1;  // -1: no conditional node was made for it
     CUgraphConditionalHandle handle = 0;
+    bool used = false;  // a conditional node has it
   };
 
   State(std::shared_ptr<Context> c, CUgraph g, bool o) : context(std::move(c)), graph(g), owned_graph(o) {}
@@ -61,6 +62,7 @@ struct State {
   std::unordered_set<CUgraphNode> known;  // all in `last` and `owned`
   std::vector<Body> bodies;
   std::vector<Handle> handles;
+  int64_t disused = 0;  // conditional nodes that were removed: they stay in the driver's graph and never run
   std::vector<std::pair<NodeId, CUuserObject>> functions;  // of host calls
   std::vector<CUgraphNode> deps;                           // of the operation that is being added
   void* workspace = nullptr;                               // the library calls'; a user object owns it
@@ -94,6 +96,8 @@ Result<NodeId> add_copy(State& s, CUgraph in, const CopyOp& op, std::span<const 
 Result<NodeId> add_matmul(State& s, CUgraph in, const MatMulOp& op, std::span<const NodeId> deps);
 Result<NodeId> add_host_call(State& s, CUgraph in, std::function<void()> f, std::span<const NodeId> deps);
 Result<NodeId> add_conditional(State& s, CUgraph in, const ConditionalOp& op, std::span<const NodeId> deps);
+/// Removes what is left in a body that is never to run, its conditional nodes excepted.
+Result<void> empty_body(State& s, CUgraph body);
 /// A handle that no conditional node uses may make a graph useless: gives each such one a node that never
 /// runs.
 Result<void> use_up_handles(State& s);

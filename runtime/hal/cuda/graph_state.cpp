@@ -77,32 +77,43 @@ Result<std::vector<CUgraphNode>> State::discover(std::span<const CUgraphNode> fr
   return found;
 }
 
+// A conditional node stays, with an empty body and nothing that sets its condition, so that it never runs:
+// once its handle has had a node, the driver refuses the graph without it.
 Result<void> State::remove_from(NodeId mark) {
   GK_CHECK(context->bind());
-  const auto is_gone = [&](CUgraph g) {
-    return std::any_of(bodies.begin(), bodies.end(),
-                       [&](const Body& b) { return b.graph == g && b.owner >= mark; });
-  };
   Result<void> outcome;
+  const auto remove = [&](CUgraphNode node) -> Result<bool> {
+    CUgraphNodeType type{};
+    GK_CHECK(GK_CU(*context, cuGraphNodeGetType, node, &type));
+    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return false;
+    GK_CHECK(GK_CU(*context, cuGraphDestroyNode, node));
+    return true;
+  };
   while (next_id() > mark) {
     const Entry e = entries.back();
-    const bool with_owner = is_gone(e.graph);  // a body goes with its node
+    const bool in_removed = std::any_of(bodies.begin(), bodies.end(),
+                                        [&](const Body& b) { return b.graph == e.graph && b.owner >= mark; });
     for (uint32_t i = e.owned_count; i-- > 0;) {
       const CUgraphNode node = owned[e.owned_begin + i];
       known.erase(node);
-      if (with_owner) continue;
-      Result<void> r = GK_CU(*context, cuGraphDestroyNode, node);
-      if (outcome && !r) outcome = std::move(r);
+      Result<bool> gone = remove(node);
+      if (gone && !*gone && !in_removed) ++disused;
+      if (outcome && !gone) outcome = fail(std::move(gone).error());
     }
     owned.resize(e.owned_begin);
     last.resize(e.last_begin);
     entries.pop_back();
   }
+  for (const Body& b : bodies) {
+    if (b.owner < mark) continue;
+    Result<void> r = empty_body(*this, b.graph);
+    if (outcome && !r) outcome = std::move(r);
+  }
   while (!functions.empty() && functions.back().first >= mark) {
     (void)GK_CU(*context, cuGraphReleaseUserObject, graph, functions.back().second, 1U);
     functions.pop_back();
   }
-  std::erase_if(handles, [&](const Handle& h) { return is_gone(h.graph); });
+  std::erase_if(handles, [&](const Handle& h) { return h.owner >= mark && h.used; });
   for (Handle& h : handles) {
     if (h.owner >= mark) h.owner = -1;
   }
