@@ -11,6 +11,7 @@
 // until the conditional is part of the surroundings' trace.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -89,7 +90,7 @@ class Trace {
   Cell& cell_of(ArrayData& a);
   ir::ValueId input(int slot, const ir::Type& type, const std::string& name);
 
-  static uint64_t next_id_;
+  static std::atomic<uint64_t> next_id_;
   uint64_t id_;
   bool building_;
   ir::Module module_;

@@ -57,6 +57,7 @@ memory::BlockPtr FreeList::take(int64_t size_bytes) {
 }
 
 void FreeList::put(memory::BlockPtr b) {
+  if (b->released()) return;  // given up by its owner: whoever had it next would hold what is freed
   std::lock_guard lock(mutex_);
   if (!closed_) blocks_.push_back(std::move(b));
 }

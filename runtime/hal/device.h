@@ -202,6 +202,9 @@ class Device {
   /// A stream of the host program's own (a CUstream; null is the default stream), which must outlive the
   /// result and is not destroyed with it. Errors: Device E0510 (another context's, or this device has none).
   virtual Result<std::unique_ptr<Stream>> wrap_stream(void* native) = 0;
+  /// An event of the host program's own (a CUevent), which must outlive the result and is not destroyed with
+  /// it. Errors: Device E0510.
+  virtual Result<std::unique_ptr<Event>> wrap_event(void* native) = 0;
   /// A graph of the host program's own (a CUgraph), to add to; it is not destroyed with the result. `after`
   /// (CUgraphNodes) become one node, given in `frontier`; -1 where there are none. Errors: Device E0510.
   virtual Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,

@@ -115,7 +115,8 @@ Result<CUfunction> function_of(const Context& c, Function* f);
 class CudaEvent : public Event {
  public:
   static Result<std::unique_ptr<Event>> record(std::shared_ptr<Context> context, CUstream stream);
-  CudaEvent(std::shared_ptr<Context> context, CUevent e) : context_(std::move(context)), event_(e) {}
+  CudaEvent(std::shared_ptr<Context> context, CUevent e, bool owned = true)
+      : context_(std::move(context)), event_(e), owned_(owned) {}
   ~CudaEvent() override;
   Result<bool> done() override;
   Result<void> wait() override;
@@ -124,6 +125,7 @@ class CudaEvent : public Event {
  private:
   std::shared_ptr<Context> context_;
   CUevent event_;
+  bool owned_;  // else the host program's
 };
 
 class CudaStream : public Stream {

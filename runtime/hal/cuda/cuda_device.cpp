@@ -103,6 +103,10 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Stream>> wrap_stream(void* native) override {
     return CudaStream::wrap(context_, static_cast<CUstream>(native));
   }
+  Result<std::unique_ptr<Event>> wrap_event(void* native) override {
+    if (native == nullptr) return fail(ErrorKind::Device, "E0510", "the event is null");
+    return std::make_unique<CudaEvent>(context_, static_cast<CUevent>(native), false);
+  }
   Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,
                                             NodeId& frontier) override {
     return cuda::wrap_graph(context_, static_cast<CUgraph>(native), after, frontier);

@@ -14,7 +14,7 @@ Result<std::unique_ptr<Event>> CudaEvent::record(std::shared_ptr<Context> contex
 }
 
 CudaEvent::~CudaEvent() {
-  if (!context_->bind()) return;
+  if (!owned_ || !context_->bind()) return;
   Relaxed relaxed(*context_);
   (void)GK_CU(*context_, cuEventDestroy, event_);
 }

@@ -371,6 +371,11 @@ class Tracer : public TraceDevice {
     GK_TRY(std::unique_ptr<Stream> stream, inner_->wrap_stream(native));
     return std::make_unique<TraceStream>(log_, std::move(stream));
   }
+  Result<std::unique_ptr<Event>> wrap_event(void* native) override {
+    GK_CHECK(log_->call("wrap event"));
+    GK_TRY(std::unique_ptr<Event> event, inner_->wrap_event(native));
+    return std::make_unique<TraceEvent>(log_, std::move(event));
+  }
   Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,
                                             NodeId& frontier) override {
     frontier = -1;
