@@ -74,11 +74,10 @@ class Player {
       if (at < 0) return (this->*f)();
     }
   }
-  void new_worker() {
-    if (up_to(8) == 0) renew();
-  }
-  void reclaim() {
-    if (up_to(16) == 0) engine_.reclaim();
+  void seldom() {
+    const int which = up_to(20);
+    if (which == 0) engine_.reclaim();
+    if (which < 3) renew();
   }
 
   /// Records; nothing where a release that waits is in progress just then.
@@ -256,12 +255,11 @@ class Player {
   };
   static constexpr int kTurns = 25;
   static constexpr Play kPlays[] = {
-      {6, &Player::launch},    {3, &Player::update},       {1, &Player::rebind},
-      {1, &Player::capture},   {1, &Player::instantiate},  {1, &Player::close},
-      {1, &Player::check},     {1, &Player::publish},      {2, &Player::exchange},
-      {1, &Player::compile},   {1, &Player::eager},        {1, &Player::fail_inside},
-      {1, &Player::take_part}, {1, &Player::whole_update}, {1, &Player::new_worker},
-      {2, &Player::reclaim},
+      {6, &Player::launch},      {3, &Player::update},       {1, &Player::rebind}, {1, &Player::capture},
+      {1, &Player::instantiate}, {1, &Player::close},        {1, &Player::check},  {1, &Player::publish},
+      {2, &Player::exchange},    {1, &Player::compile},      {1, &Player::eager},  {1, &Player::fail_inside},
+      {1, &Player::take_part},   {1, &Player::whole_update}, {3, &Player::seldom},
+
   };
 
   Engine engine_;
