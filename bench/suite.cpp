@@ -54,14 +54,14 @@ Result<Suite::Work> Suite::prepare(std::string name, const ir::Module& m) {
   const program::Program& p = w.loaded->program();
   w.steps = static_cast<int64_t>(p.steps.size());
   for (const program::Slot& slot : p.slots) {
-    GK_TRY(auto block, runtime_->pool().allocate(slot.size_bytes));
+    GK_TRY(auto block, runtime_->allocate(slot.size_bytes));
     const std::vector<char> zeros(static_cast<size_t>(slot.size_bytes));
     GK_CHECK(runtime_->upload(block, zeros.data(), slot.size_bytes));
     w.bindings.slots.push_back({std::move(block), 0});
   }
   w.bindings.scalars = m.params;
   if (raw_) {
-    GK_TRY(w.raw_arena, runtime_->pool().allocate(p.arena_bytes));
+    GK_TRY(w.raw_arena, runtime_->allocate(p.arena_bytes));
     GK_TRY(w.raw, raw_->take(*runtime_, *w.loaded, w.bindings, w.raw_arena->address()));
   }
   return w;
@@ -102,9 +102,9 @@ Result<void> Suite::launches(std::string_view target, const Work& w) {
   const int64_t many = launches_in_a_row(w.steps);
   const double samples = std::clamp(200'000.0 / static_cast<double>(w.steps + 50), 100.0, 2000.0);
 
-  GK_CHECK(row(target, w, "launch, device idle", {idle, [&] { return exec->launch(); }, idle},
+  GK_CHECK(row(target, w, "launch, device idle", {idle, [&] { return exec->launch(*runtime_); }, idle},
                {idle, [&] { return raw->launch(); }, idle}, rounds(samples)));
-  auto gk_many = [&] { return exec->launch(many); };
+  auto gk_many = [&] { return exec->launch(*runtime_, many); };
   auto raw_many = [&]() -> Result<void> {
     for (int64_t i = 0; i < many; ++i) GK_CHECK(raw->launch());
     return {};
@@ -125,7 +125,7 @@ Result<void> Suite::launches(std::string_view target, const Work& w) {
 
 Result<void> Suite::eager(std::string_view target, const Work& w) {
   auto idle = [this] { return settle(); };
-  auto gk = [&] { return exec::run(*runtime_, *w.loaded, w.bindings); };
+  auto gk = [&] { return exec::run(*runtime_, w.loaded, w.bindings); };
   auto raw = [&] { return raw_->launch_each(*w.raw); };
   const double samples = std::clamp(20'000.0 / static_cast<double>(w.steps), 40.0, 2000.0);
   GK_CHECK(row(target, w, "eager, device idle", {idle, gk, idle}, {idle, raw, idle}, rounds(samples)));
@@ -185,7 +185,7 @@ Result<void> Suite::updates(int nodes) {
   auto gk = [&]() -> Result<void> {
     away = !away;
     GK_CHECK(exec->update(middle, other.loaded, away ? other.bindings : own));
-    return exec->launch();
+    return exec->launch(*runtime_);
   };
   auto by_hand = [&]() -> Result<void> {
     raw_away = !raw_away;
@@ -200,7 +200,7 @@ Result<void> Suite::updates(int nodes) {
     away = !away;
     const std::pair<exec::SlotBinding, exec::SlotBinding> pair{away ? here : there, away ? there : here};
     GK_CHECK(exec->rebind({&pair, 1}));
-    return exec->launch();
+    return exec->launch(*runtime_);
   };
   return row("P5", last, "rebind of an array of one node, then launch", {idle, rebind, idle},
              {idle, by_hand, idle}, rounds(nodes > 500 ? 200 : 1000));
@@ -214,7 +214,7 @@ Result<void> Suite::chain_memory(bool fuse) {
   GK_TRY(auto loaded, cache.get(chain(fuse), nullptr));
   exec::Bindings bindings;
   for (const program::Slot& slot : loaded->program().slots) {
-    GK_TRY(auto block, runtime->pool().allocate(slot.size_bytes));
+    GK_TRY(auto block, runtime->allocate(slot.size_bytes));
     bindings.slots.push_back({std::move(block), 0});
   }
   const int64_t before = runtime->pool().stats().in_use_bytes;
@@ -228,13 +228,13 @@ Result<void> Suite::chain_memory(bool fuse) {
     runtime->pool().reset_peak();
     GK_TRY(auto graph, exec::Graph::create(*runtime, {{"", loaded, bindings, {}, {}}}, "chain"));
     GK_TRY(auto exec, graph->instantiate());
-    GK_CHECK(exec->launch(3));
+    GK_CHECK(exec->launch(*runtime, 3));
     GK_CHECK(runtime->synchronize());
     r["graph_extra_bytes"] = runtime->pool().stats().peak_bytes - before;
   }
   GK_CHECK(runtime->synchronize());
   runtime->pool().reset_peak();
-  for (int i = 0; i < 3; ++i) GK_CHECK(exec::run(*runtime, *loaded, bindings));
+  for (int i = 0; i < 3; ++i) GK_CHECK(exec::run(*runtime, loaded, bindings));
   GK_CHECK(runtime->synchronize());
   r["eager_extra_bytes"] = runtime->pool().stats().peak_bytes - before;
   rows_.push_back(std::move(r));

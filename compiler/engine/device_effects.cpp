@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "compiler/engine/program_cache.h"
@@ -18,13 +19,6 @@ using sema::Placement;
 using sema::Storage;
 using sema::StoragePtr;
 using sema::Unit;
-
-// What Storage::memory points to.
-struct Memory {
-  memory::BlockPtr block;        // device or pinned
-  std::shared_ptr<Array> host;   // host placement
-  memory::BlockPtr device_copy;  // of a host array, made at its first use on the device
-};
 
 Memory& memory_of(const Storage& s) { return *static_cast<Memory*>(s.memory.get()); }
 
@@ -48,7 +42,7 @@ struct CapturedState {
   std::shared_ptr<exec::Loaded> loaded;
   std::shared_ptr<exec::Graph> graph;
   std::shared_ptr<exec::Executable> exec;
-  std::vector<const void*> bound;  // blocks of the last call, by slot
+  std::vector<std::pair<const void*, int64_t>> bound;  // blocks and offsets of the last call, by slot
   std::vector<Scalar> scalars;
 };
 
@@ -76,13 +70,10 @@ Result<std::shared_ptr<hal::Module>> load_host_image(const program::Code& code) 
   return std::make_shared<HostImageModule>(std::move(image));
 }
 
-class DeviceEffects final : public EffectsBase {
+class DeviceEffects final : public DeviceEffectsBase {
  public:
-  DeviceEffects(std::shared_ptr<hal::Device> device, std::shared_ptr<exec::Runtime> runtime,
-                const std::string& cache_dir)
-      : device_(std::move(device)),
-        runtime_(std::move(runtime)),
-        cache_(*runtime_, cache_dir, counters, progress) {}
+  DeviceEffects(std::shared_ptr<exec::Runtime> runtime, std::shared_ptr<ProgramCache> cache)
+      : runtime_(std::move(runtime)), cache_(std::move(cache)) {}
 
   Result<void> allocate(Storage& s) override {
     int64_t bytes = bytes_of(s);
@@ -97,7 +88,7 @@ class DeviceEffects final : public EffectsBase {
       m->host = std::make_shared<Array>(Array::zeros(s.type.dtype, s.type.shape()));
     } else {
       auto where = s.placement == Placement::Pinned ? hal::Placement::Pinned : hal::Placement::Device;
-      GK_TRY(m->block, runtime_->pool().allocate(bytes, where));
+      GK_TRY(m->block, runtime_->allocate(bytes, where));
     }
     s.memory = m;
     return {};
@@ -108,7 +99,8 @@ class DeviceEffects final : public EffectsBase {
     if (m.host) return *m.host;
     GK_CHECK(runtime_->synchronize());
     Array a = Array::zeros(s.type.dtype, s.type.shape());
-    GK_CHECK(runtime_->download(a.bytes.data(), m.block, static_cast<int64_t>(a.bytes.size())));
+    GK_CHECK(
+        runtime_->download(a.bytes.data(), m.block, static_cast<int64_t>(a.bytes.size()), m.offset_bytes));
     return a;
   }
 
@@ -119,7 +111,7 @@ class DeviceEffects final : public EffectsBase {
       m.device_copy = nullptr;
       return {};
     }
-    return runtime_->upload(m.block, a.bytes.data(), static_cast<int64_t>(a.bytes.size()));
+    return runtime_->upload(m.block, a.bytes.data(), static_cast<int64_t>(a.bytes.size()), m.offset_bytes);
   }
 
   Result<void> copy_host(const Storage& src, int64_t offset, Storage& dst) override {
@@ -135,7 +127,7 @@ class DeviceEffects final : public EffectsBase {
     }
     // Launches that read the pinned array must be done before the host writes it.
     GK_CHECK(runtime_->synchronize());
-    if (bytes) std::memcpy(to.block->host_address(), data, bytes);
+    if (bytes) std::memcpy(static_cast<std::byte*>(to.block->host_address()) + to.offset_bytes, data, bytes);
     return {};
   }
 
@@ -143,9 +135,13 @@ class DeviceEffects final : public EffectsBase {
 
   Result<void> execute(Unit& unit) override {
     ++counters.units;
-    GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
+    GK_TRY(auto loaded, program_of(unit.module, layout));
     GK_TRY(auto bindings, bind(unit));
-    GK_CHECK(exec::run(*runtime_, *loaded, bindings));
+    if (collected) {
+      collected->push_back({std::move(loaded), std::move(bindings), unit.span});
+      return {};
+    }
+    GK_CHECK(exec::run(*runtime_, loaded, bindings, unit.span));
     if (nan_check)
       for (size_t i = 0; i < unit.slots.size(); ++i)
         if (unit.module.slots[i].is_output) {
@@ -160,7 +156,7 @@ class DeviceEffects final : public EffectsBase {
     std::vector<exec::GraphNode> nodes;
     for (auto& u : units) {
       exec::GraphNode n;
-      GK_TRY(n.program, cache_.get(u.module, recording.on ? &recording : nullptr));
+      GK_TRY(n.program, program_of(u.module));
       GK_TRY(n.bindings, bind(u));
       n.name = u.name;
       n.span = u.span;
@@ -198,7 +194,7 @@ class DeviceEffects final : public EffectsBase {
       for (; times > 0; --times) {
         if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
         ++counters.launches;
-        for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, *n.program, n.bindings));
+        for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, n.program, n.bindings, n.span));
       }
       return {};
     }
@@ -208,14 +204,14 @@ class DeviceEffects final : public EffectsBase {
       if (interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
       int64_t now = std::min<int64_t>(times, 4096);
       counters.launches += now;
-      GK_CHECK(e.launch(now));
+      GK_CHECK(e.launch(*runtime_, now));
       times -= now;
     }
     return {};
   }
 
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
-    GK_TRY(auto loaded, cache_.get(unit.module, recording.on ? &recording : nullptr));
+    GK_TRY(auto loaded, program_of(unit.module));
     GK_TRY(auto bindings, bind(unit));
     if (eager) {
       auto& n = static_cast<ExecState*>(exec.get())->nodes[static_cast<size_t>(node)];
@@ -223,16 +219,19 @@ class DeviceEffects final : public EffectsBase {
       n.bindings = std::move(bindings);
       return {};
     }
-    return static_cast<ExecState*>(exec.get())->exec->update(node, std::move(loaded), std::move(bindings));
+    exec::Executable& e = *static_cast<ExecState*>(exec.get())->exec;
+    GK_CHECK(e.update(node, std::move(loaded), std::move(bindings)));
+    note_update(e);
+    return {};
   }
 
   Result<void> rebind(const std::shared_ptr<void>& exec,
                       const std::vector<std::pair<StoragePtr, StoragePtr>>& pairs) override {
     std::vector<std::pair<exec::SlotBinding, exec::SlotBinding>> blocks;
     for (const auto& [from, to] : pairs) {
-      GK_TRY(auto a, block_of(*from));
-      GK_TRY(auto b, block_of(*to));
-      blocks.push_back({{a, 0}, {b, 0}});
+      GK_TRY(auto a, slot_of(*from));
+      GK_TRY(auto b, slot_of(*to));
+      blocks.push_back({a, b});
     }
     if (eager) {
       for (auto& n : static_cast<ExecState*>(exec.get())->nodes)
@@ -244,30 +243,33 @@ class DeviceEffects final : public EffectsBase {
             }
       return {};
     }
-    return static_cast<ExecState*>(exec.get())->exec->rebind(blocks);
+    exec::Executable& e = *static_cast<ExecState*>(exec.get())->exec;
+    GK_CHECK(e.rebind(blocks));
+    note_update(e);
+    return {};
   }
 
   Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                const std::vector<StoragePtr>& slots, const std::vector<Scalar>& scalars,
                                Span span) override {
     exec::Bindings bindings;
-    std::vector<const void*> bound;
+    std::vector<std::pair<const void*, int64_t>> bound;
     for (const auto& s : slots) {
-      GK_TRY(auto block, block_of(*s));
-      bound.push_back(block.get());
-      bindings.slots.push_back({block, 0});
+      GK_TRY(auto slot, slot_of(*s));
+      bound.emplace_back(slot.block.get(), slot.offset_bytes);
+      bindings.slots.push_back(std::move(slot));
     }
     bindings.scalars = module.params;
     std::copy(scalars.begin(), scalars.end(), bindings.scalars.begin());
     auto scalars_now = bindings.scalars;
     if (eager) {
       ++counters.launches;
-      GK_TRY(auto loaded, cache_.get(module, recording.on ? &recording : nullptr));
-      return exec::run(*runtime_, *loaded, bindings);
+      GK_TRY(auto loaded, program_of(module));
+      return exec::run(*runtime_, loaded, bindings, span);
     }
     if (!handle) {
       auto state = std::make_shared<CapturedState>();
-      GK_TRY(state->loaded, cache_.get(module, recording.on ? &recording : nullptr));
+      GK_TRY(state->loaded, program_of(module));
       std::vector<exec::GraphNode> nodes(1);
       nodes[0].program = state->loaded;
       nodes[0].bindings = std::move(bindings);
@@ -290,24 +292,21 @@ class DeviceEffects final : public EffectsBase {
       auto& state = *static_cast<CapturedState*>(handle.get());
       if (state.bound != bound || !(state.scalars == scalars_now)) {
         GK_CHECK(state.exec->update(0, state.loaded, std::move(bindings)));
+        note_update(*state.exec);
         state.bound = std::move(bound);
         state.scalars = std::move(scalars_now);
       }
     }
     ++counters.launches;
-    return static_cast<CapturedState*>(handle.get())->exec->launch(1);
+    return static_cast<CapturedState*>(handle.get())->exec->launch(*runtime_, 1);
   }
 
   int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
-  int64_t driver_calls() const override { return device_->driver_calls(); }
-  int64_t kernels_compiled() const override {
-    return const_cast<ProgramCache&>(cache_).compiler().stats().kernels_compiled;
-  }
-  int64_t disk_cache_hits() const override {
-    return const_cast<ProgramCache&>(cache_).compiler().stats().disk_cache_hits;
-  }
+  int64_t driver_calls() const override { return runtime_->device().driver_calls(); }
+  int64_t kernels_compiled() const override { return cache_->compiler().stats().kernels_compiled; }
+  int64_t disk_cache_hits() const override { return cache_->compiler().stats().disk_cache_hits; }
   std::string device_json() const override {
-    const auto& i = device_->info();
+    const auto& i = runtime_->device().info();
     nlohmann::json j{{"id", i.id},
                      {"name", i.name},
                      {"sm", i.sm},
@@ -322,23 +321,23 @@ class DeviceEffects final : public EffectsBase {
   static constexpr int64_t kMostHostBytes = int64_t{1} << 37;
 
   // The block a slot's work touches; a host array is sent over once.
-  Result<memory::BlockPtr> block_of(Storage& s) {
+  Result<exec::SlotBinding> slot_of(Storage& s) override {
     if (!s.memory) GK_CHECK(allocate(s));
     Memory& m = memory_of(s);
-    if (!m.host) return m.block;
+    if (!m.host) return exec::SlotBinding{m.block, m.offset_bytes};
     if (!m.device_copy) {
-      GK_TRY(m.device_copy, runtime_->pool().allocate(static_cast<int64_t>(m.host->bytes.size())));
+      GK_TRY(m.device_copy, runtime_->allocate(static_cast<int64_t>(m.host->bytes.size())));
       GK_CHECK(
           runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
     }
-    return m.device_copy;
+    return exec::SlotBinding{m.device_copy, 0};
   }
 
   Result<exec::Bindings> bind(const Unit& unit) {
     exec::Bindings b;
     for (const auto& s : unit.slots) {
-      GK_TRY(auto block, block_of(*s));
-      b.slots.push_back({std::move(block), 0});
+      GK_TRY(auto slot, slot_of(*s));
+      b.slots.push_back(std::move(slot));
     }
     b.scalars = unit.module.params;
     return b;
@@ -350,14 +349,35 @@ class DeviceEffects final : public EffectsBase {
     counters.arena_bytes += e.arena_bytes();
   }
 
-  std::shared_ptr<hal::Device> device_;
+  void note_update(const exec::Executable& e) {
+    switch (e.last_update()) {
+      case exec::UpdateRung::None: return;
+      case exec::UpdateRung::Patched: ++counters.updates_patched; break;
+      case exec::UpdateRung::GraphUpdated: ++counters.updates_graph; break;
+      case exec::UpdateRung::Reinstantiated: ++counters.updates_reinstantiated; break;
+    }
+    counters.last_update_reason = e.last_update_reason();
+  }
+
+  Result<std::shared_ptr<exec::Loaded>> program_of(const ir::Module& m, const Layout& with = {}) {
+    return cache_->get(*runtime_, m, {counters, progress, recording.on ? &recording : nullptr}, with);
+  }
+
   std::shared_ptr<exec::Runtime> runtime_;
-  ProgramCache cache_;
+  std::shared_ptr<ProgramCache> cache_;
 };
 
 }  // namespace
 
-void install_host_loader() { hal::set_host_loader(load_host_image); }
+void install_host_loader() {
+  static std::once_flag once;
+  std::call_once(once, [] { hal::set_host_loader(load_host_image); });
+}
+
+std::unique_ptr<DeviceEffectsBase> make_device_effects(std::shared_ptr<exec::Runtime> runtime,
+                                                       std::shared_ptr<ProgramCache> cache) {
+  return std::make_unique<DeviceEffects>(std::move(runtime), std::move(cache));
+}
 
 Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device,
                                                          int64_t memory_limit_bytes,
@@ -368,7 +388,8 @@ Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& devi
   options.memory_limit_bytes = memory_limit_bytes;
   GK_TRY(auto opened, hal::open(device, options));
   GK_TRY(auto runtime, exec::Runtime::create(opened, memory_limit_bytes));
-  std::unique_ptr<EffectsBase> effects = std::make_unique<DeviceEffects>(opened, runtime, cache_dir);
+  std::unique_ptr<EffectsBase> effects =
+      make_device_effects(runtime, std::make_shared<ProgramCache>(*opened, cache_dir));
   return effects;
 }
 

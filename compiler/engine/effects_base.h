@@ -28,6 +28,9 @@ struct Counters {
   int64_t graphs = 0, executables = 0, launches = 0;
   int64_t nodes = 0;  // driver nodes of graphs made
   int64_t leases = 0, arena_bytes = 0;
+  // Updates of executables by the rung of the ladder that they took, and why the last one took a lower one.
+  int64_t updates_patched = 0, updates_graph = 0, updates_reinstantiated = 0;
+  std::string last_update_reason;
   double compile_ms = 0;
   std::map<std::string, double> pass_ms;
 };

@@ -101,6 +101,18 @@ ir::Block clone_block(const ir::Block& b) {
   return r;
 }
 
+// The same program with the layout asked for on its launches. The code goes over all points whatever the
+// grid.
+std::shared_ptr<const program::Program> shaped(const program::Program& p, const Layout& shape) {
+  auto copy = std::make_shared<program::Program>(p);
+  for (auto& s : copy->steps) {
+    if (s.kind != program::Step::Kind::Launch) continue;
+    if (shape.grid) s.dims.grid[0] = shape.grid;
+    s.dims.shared_bytes += shape.shared_bytes;
+  }
+  return copy;
+}
+
 }  // namespace
 
 ir::Module clone(const ir::Module& m) {
@@ -135,10 +147,8 @@ std::string structure_key(const ir::Module& m) {
   return std::move(w.out);
 }
 
-ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters,
-                           const std::function<void(std::string_view)>& progress)
-    : runtime_(runtime), counters_(counters), progress_(progress) {
-  const auto& info = runtime.device().info();
+ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir) : device_(device) {
+  const auto& info = device.info();
   codegen::Target t;
   t.kind = info.target;
   if (info.target == program::TargetKind::Cuda) {
@@ -148,63 +158,80 @@ ProgramCache::ProgramCache(exec::Runtime& runtime, const std::string& cache_dir,
   }
   compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir);
   if (info.target == program::TargetKind::Cuda)
-    compiler_->set_assembler(
-        [&device = runtime.device()](const std::string& ptx, int) { return device.assemble(ptx); });
+    compiler_->set_assembler([&device](const std::string& ptx, int) { return device.assemble(ptx); });
 }
 
 passes::Options ProgramCache::pass_options(const ir::Module& m) {
   passes::Options o;
-  o.target = runtime_.device().info().target;
+  o.target = device_.info().target;
   // Asking loads the library, which takes longer than compiling: only where a product asks for it.
   if (!has_product(m.top)) return o;
   program::MatMulCall probe;
   probe.m = probe.n = probe.k = probe.lda = probe.ldb = probe.ldc = 16;
-  o.library_matmul = runtime_.device().supports(probe);
+  o.library_matmul = device_.supports(probe);
   return o;
 }
 
-Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(const ir::Module& m, Recording* recording) {
+ProgramCache::Stats ProgramCache::stats() {
+  std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, const ir::Module& m,
+                                                        const Asker& asker, const Layout& shape) {
   std::string key = structure_key(m);
-  if (auto it = entries_.find(key); it != entries_.end() && !recording) {
-    ++counters_.unit_cache_hits;
+  if (shape.given()) key += fmt::format("|{}|{}", shape.grid, shape.shared_bytes);
+  std::lock_guard lock(mutex_);
+  if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
+    ++asker.counters.unit_cache_hits;
+    ++stats_.hits;
     return it->second.loaded;
   }
-  auto start = std::chrono::steady_clock::now();
-  ++counters_.compiles;
-  passes::Options options = pass_options(m);
-  auto last = start;
-  options.after_pass = [&](const char* name, const ir::Module&) {
-    auto now = std::chrono::steady_clock::now();
-    counters_.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
-    last = now;
-  };
-  GK_TRY(auto schedule, passes::run_pipeline(clone(m), options));
-  auto lowered = std::chrono::steady_clock::now();
-  counters_.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
-  Result<std::shared_ptr<const program::Program>> made = nullptr;
-  {
-    static const std::function<void(std::string_view)> silent;
-    EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? progress_ : silent,
-                                fmt::format("compiling {} kernels", schedule.kernels.size()));
-    made = compiler_->build(std::move(schedule));
-  }
-  GK_TRY(auto program, std::move(made));
-  auto built = std::chrono::steady_clock::now();
-  counters_.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
-  if (recording) {
-    recording->ir.push_back(ir::print(m));
-    recording->plans.push_back(program::print(*program));
-    recording->modules.push_back(std::make_shared<ir::Module>(clone(m)));
-  }
-  GK_TRY(auto loaded, exec::Loaded::create(runtime_, program));
-  auto end = std::chrono::steady_clock::now();
-  counters_.pass_ms["load"] += std::chrono::duration<double, std::milli>(end - built).count();
-  counters_.compile_ms += std::chrono::duration<double, std::milli>(end - start).count();
+  GK_TRY(auto loaded, make(runtime, m, asker, shape));
   if (entries_.size() >= kMaxEntries) entries_.clear();
   Entry e;
   e.loaded = loaded;
   find_kernels(m.top, e.kernels);
   entries_[std::move(key)] = std::move(e);
+  return loaded;
+}
+
+Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime, const ir::Module& m,
+                                                         const Asker& asker, const Layout& shape) {
+  Counters& counters = asker.counters;
+  auto start = std::chrono::steady_clock::now();
+  ++counters.compiles;
+  ++stats_.compiles;
+  passes::Options options = pass_options(m);
+  auto last = start;
+  options.after_pass = [&](const char* name, const ir::Module&) {
+    auto now = std::chrono::steady_clock::now();
+    counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+  };
+  GK_TRY(auto schedule, passes::run_pipeline(clone(m), options));
+  auto lowered = std::chrono::steady_clock::now();
+  counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
+  Result<std::shared_ptr<const program::Program>> made = nullptr;
+  {
+    static const std::function<void(std::string_view)> silent;
+    EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? asker.progress : silent,
+                                fmt::format("compiling {} kernels", schedule.kernels.size()));
+    made = compiler_->build(std::move(schedule));
+  }
+  GK_TRY(auto program, std::move(made));
+  if (shape.given()) program = shaped(*program, shape);
+  auto built = std::chrono::steady_clock::now();
+  counters.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
+  if (asker.recording) {
+    asker.recording->ir.push_back(ir::print(m));
+    asker.recording->plans.push_back(program::print(*program));
+    asker.recording->modules.push_back(std::make_shared<ir::Module>(clone(m)));
+  }
+  GK_TRY(auto loaded, exec::Loaded::create(runtime, program));
+  auto end = std::chrono::steady_clock::now();
+  counters.pass_ms["load"] += std::chrono::duration<double, std::milli>(end - built).count();
+  counters.compile_ms += std::chrono::duration<double, std::milli>(end - start).count();
   return loaded;
 }
 

@@ -1,9 +1,11 @@
 // From traced modules to loaded programs. Owns the compiler, and keeps programs by the structure of their
 // module: scalar values and names are not part of it, and code is shared between programs whose kernels have
-// equal text, so a new extent or value compiles nothing. Promises the same program for the same structure.
+// equal text, so a new extent or value compiles nothing. Promises the same program for the same structure, to
+// all threads that ask. Thread-safe: one compiles at a time.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 
@@ -18,20 +20,39 @@ namespace gk::engine {
 /// name them. Not names, not the values of scalar parameters.
 std::string structure_key(const ir::Module& m);
 
+/// How a kernel of one's own is laid out; zeros leave it to the compiler.
+struct Layout {
+  uint32_t grid = 0;
+  uint32_t shared_bytes = 0;
+  bool given() const { return grid || shared_bytes; }
+};
+
 class ProgramCache {
  public:
-  ProgramCache(exec::Runtime& runtime, const std::string& cache_dir, Counters& counters,
-               const std::function<void(std::string_view)>& progress);
+  /// What one asker wants to know of what is done for it.
+  struct Asker {
+    Counters& counters;
+    const std::function<void(std::string_view)>& progress;
+    Recording* recording = nullptr;
+  };
+  ProgramCache(hal::Device& device, const std::string& cache_dir);
   /// Compiles what is new, loads it, keeps it.
-  Result<std::shared_ptr<exec::Loaded>> get(const ir::Module& m, Recording* recording);
+  Result<std::shared_ptr<exec::Loaded>> get(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
+                                            const Layout& shape = {});
   codegen::Compiler& compiler() { return *compiler_; }
+  struct Stats {
+    int64_t compiles = 0, hits = 0;
+  };
+  Stats stats();
 
  private:
   passes::Options pass_options(const ir::Module& m);
+  Result<std::shared_ptr<exec::Loaded>> make(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
+                                             const Layout& shape);
 
-  exec::Runtime& runtime_;
-  Counters& counters_;
-  const std::function<void(std::string_view)>& progress_;
+  std::mutex mutex_;
+  Stats stats_;
+  hal::Device& device_;
   std::unique_ptr<codegen::Compiler> compiler_;
   struct Entry {
     std::shared_ptr<exec::Loaded> loaded;

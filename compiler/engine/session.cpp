@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
 #include "compiler/engine/device_effects.h"
+#include "compiler/engine/importer.h"
 #include "compiler/engine/interp_effects.h"
 #include "compiler/engine/session_impl.h"
 #include "runtime/base/options.h"
@@ -19,7 +18,6 @@ using syntax::StmtKind;
 
 namespace {
 
-constexpr uintmax_t kMaxTextBytes = 64 << 20;
 constexpr size_t kMaxShownErrors = 20;
 
 }  // namespace
@@ -127,29 +125,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
   eval.nan_check = o.nan_check;
-  eval.importer = [p = impl.get()](const std::string& path,
-                                   Span from) -> Result<sema::EvalOptions::ImportedFile> {
-    namespace fs = std::filesystem;
-    fs::path base = from.file >= 0 ? fs::path(p->sources.name(from.file)).parent_path() : fs::path();
-    fs::path full = fs::path(path).is_absolute() ? fs::path(path) : base / path;
-    std::error_code ec;
-    if (!fs::is_regular_file(full, ec))
-      return fail(ErrorKind::Type, "E0410",
-                  fmt::format("`{}` is not a file that can be imported", full.string()), from);
-    if (auto size = fs::file_size(full, ec); ec || size > kMaxTextBytes)
-      return fail(ErrorKind::Type, "E0410", fmt::format("`{}` is larger than 64 MiB", full.string()), from);
-    auto canonical = fs::canonical(full, ec);
-    sema::EvalOptions::ImportedFile file;
-    file.id = ec ? full.string() : canonical.string();
-    file.read = [full, from]() -> Result<std::string> {
-      std::ifstream in(full, std::ios::binary);
-      std::string text((std::istreambuf_iterator<char>(in)), {});
-      if (in.bad() || (!in && !in.eof()))
-        return fail(ErrorKind::Type, "E0410", fmt::format("cannot read `{}`", full.string()), from);
-      return text;
-    };
-    return file;
-  };
+  eval.importer = engine::make_importer(impl->sources);
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;
@@ -258,6 +234,10 @@ std::string Session::stats_json() const {
   j["driver_calls"] = e.driver_calls();
   j["leases"] = c.leases;
   j["arena_bytes"] = c.arena_bytes;
+  j["updates_patched"] = c.updates_patched;
+  j["updates_graph"] = c.updates_graph;
+  j["updates_reinstantiated"] = c.updates_reinstantiated;
+  if (!c.last_update_reason.empty()) j["last_update_reason"] = c.last_update_reason;
   j["peak_bytes"] = e.peak_bytes();
   j["compile_ms"] = c.compile_ms;
   return j.dump();

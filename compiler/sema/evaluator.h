@@ -63,6 +63,12 @@ class Evaluator {
   /// `test` / `bench` bodies of a module already run in `scope`.
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
 
+  /// Work asked for by the host program, as one unit of its own: what `make` piles up runs when it returns;
+  /// with `recorded`, under the rules of a capture. Arrays of the result have storages of their own, which
+  /// are none of `arguments`. Whatever happens, the evaluator is as before.
+  Result<Value> unit_from_host(const std::function<Result<Value>()>& make, bool recorded, Span span = {},
+                               const std::vector<StoragePtr>& arguments = {});
+
   bool running() const { return effects_ != nullptr; }
   std::vector<Error>& warnings() { return warnings_; }
   /// statements of kind ExpectError that checking found satisfied (keyed by address of the statement)

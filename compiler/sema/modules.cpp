@@ -22,7 +22,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
     it = modules.emplace(found.id, Imported{}).first;
     auto text = found.read();
     if (!text) return fail(std::move(text.error()).at(s.span));
-    auto parsed = syntax::parse(sources_, sources_.add(found.id, std::move(*text)));
+    auto parsed = syntax::parse(sources_, sources_.find_or_add(found.id, std::move(*text)));
     if (!parsed.errors.empty()) {
       it->second.state = Imported::Failed;
       for (size_t i = 1; i < parsed.errors.size(); ++i) record(std::move(parsed.errors[i]));

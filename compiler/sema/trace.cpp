@@ -4,7 +4,7 @@
 
 namespace gk::sema {
 
-uint64_t Trace::next_id_ = 0;
+std::atomic<uint64_t> Trace::next_id_{0};
 
 Trace::Trace(bool building) : id_(++next_id_), building_(building), block_(&module_.top) {}
 

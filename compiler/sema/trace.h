@@ -4,6 +4,7 @@
 // written.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -66,7 +67,7 @@ class Trace {
   int slot_of(const StoragePtr& s);
   void note(std::vector<StoragePtr>& list, const StoragePtr& s);
 
-  static uint64_t next_id_;
+  static std::atomic<uint64_t> next_id_;
   uint64_t id_;
   bool building_;
   ir::Module module_;

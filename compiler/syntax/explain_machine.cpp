@@ -52,6 +52,25 @@ constexpr Explanation kRows[] = {
      "Compiled programs hold code for one kind of device. Compile again for the one that runs it.",
      "gkrun --device host model.gk  # with code made for cuda", "gkrun --device cuda model.gk"},
 
+    {"E0510", "a handle of another context",
+     "A stream, graph or context of the host program's belongs to another CUDA context or device than the "
+     "engine. Open the engine in the context that the program uses, or make the stream in the engine's.",
+     "// C++\ngk::Engine engine{{.device = \"cuda:1\"}};\ngk::Context ctx{engine, {.stream = "
+     "stream_of_device_0}};",
+     "// C++\ngk::Engine engine{{.device = \"cuda:0\"}};\ngk::Context ctx{engine, {.stream = "
+     "stream_of_device_0}};"},
+    {"E0512", "a call of the embedding interface makes no sense",
+     "A null pointer where something is needed, memory that is not aligned to its elements, a negative "
+     "number of launches, a launch shape for what is no kernel, a device that cannot be embedded. The "
+     "message says which. Nothing has changed.",
+     "// C++\ngk::Tensor x = gk::Tensor::wrap(ctx, nullptr, gk::f32, {16});",
+     "// C++\ngk::Tensor x = gk::Tensor::wrap(ctx, pointer, gk::f32, {16});"},
+    {"E0513", "a DLPack array cannot be taken",
+     "It lies on another device, is read-only, has strides with gaps, elements that gk has no dtype for, or "
+     "a version that is not understood. It still belongs to the caller.",
+     "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, transposed);",
+     "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, contiguous_copy);"},
+
     // ---- E06xx: memory ----
     {"E0601", "out of memory",
      "The device, or the limit set with --memory-limit, has no room for the array or the graph's arena, even "
@@ -106,6 +125,68 @@ constexpr Explanation kRows[] = {
      "launch takes a graph, an executable or a kernel call; instantiate takes a graph; update takes an "
      "executable.",
      "let y = sin(x)\nlaunch y", "let g = capture { y .= sin(x) }\nlaunch g"},
+
+    {"E0708", "a capture meets a blocking release",
+     "Giving all memory back to the driver waits for the device, which a capture in progress would not "
+     "survive, and the other way round: whichever comes second is refused at once. Nothing has changed; try "
+     "again when the other is done.",
+     "// C++\nctx.capture([&] { engine.reclaim(); });",
+     "// C++\ngk::Graph g = ctx.capture([&] { y = f(x); });\nengine.reclaim();"},
+    {"E0709", "the topology of two graphs differs",
+     "An executable takes over the nodes of another graph only where that has the same operations in the "
+     "same order. The message says where they part. The executable is as it was: instantiate the new graph "
+     "instead.",
+     "// C++\ne.update(graph_with_one_more_node);",
+     "// C++\ngk::Exec e2 = graph_with_one_more_node.instantiate();"},
+    {"E0710", "another thread is using this",
+     "Contexts, graphs and executables are used by one thread at a time. A call from a second thread while "
+     "another is inside is refused, and changes nothing. Give each thread a context of its own, or lock "
+     "around the calls.",
+     "// C++\nstd::thread t([&] { f(x); });\nf(x);",
+     "// C++\nstd::thread t([&] { gk::Context mine{engine}; mine.compile(\"m\", "
+     "text).fn<gk::Tensor(gk::Tensor)>(\"f\")(x); });"},
+    {"E0711", "the stream is being captured by somebody else",
+     "The context's stream, one of the host program's, is being captured by that program. Record with gk, by "
+     "capture() on that stream or record_into() a graph, or end the other capture first.",
+     "// C++\ncudaStreamBeginCapture(s, cudaStreamCaptureModeRelaxed);\nf(x);",
+     "// C++\ngk::Graph g = ctx.capture([&] { f(x); });"},
+    {"E0712", "a stream breaks a rule of captures",
+     "A stream given to record on has to be a non-blocking one, of the engine's context, idle, and not "
+     "capturing already. The message says which rule is broken.",
+     "// C++\nctx.capture(work, {.stream = default_stream});",
+     "// C++\ncudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);\nctx.capture(work, {.stream = s});"},
+    {"E0713", "too late: the capture has ended",
+     "A thread wanted to take part in a capture, or to submit into it, after its end. What it submitted did "
+     "not run. Threads that take part must be done before the captured function returns.",
+     "// C++\ngk::CaptureToken token;\nctx.capture([&] { token = ctx.capture_token(); });\ngk::Context "
+     "worker{token};",
+     "// C++\nctx.capture([&] {\n  std::thread t([token = ctx.capture_token()] { gk::Context worker{token}; "
+     "});\n  t.join();\n});"},
+    {"E0714", "threads still take part at the end of a capture",
+     "The captured function returned while contexts of other threads were still part of the capture. It was "
+     "ended and discarded. Join the threads, or close their contexts, before the end.",
+     "// C++\nctx.capture([&] { std::thread(work, ctx.capture_token()).detach(); });",
+     "// C++\nctx.capture([&] { std::thread t(work, ctx.capture_token()); t.join(); });"},
+    {"E0715", "something outside broke a capture",
+     "A call that the driver forbids while a stream is captured was made meanwhile, by a library or by the "
+     "host program; the message names the first call that failed. The capture was discarded and the stream "
+     "is usable again.",
+     "// C++\nctx.capture([&] { cudaDeviceSynchronize(); });",
+     "// C++\nctx.capture([&] { library_call(ctx.stream()); });\ncudaDeviceSynchronize();"},
+    {"E0716", "used after it was closed",
+     "The executable, graph, context or array was closed or freed by the program, or the handle is empty. "
+     "Handles cost nothing to keep: drop them instead of closing, where the moment does not matter.",
+     "// C++\ne.close();\ne.launch(ctx);", "// C++\ne.launch(ctx);\ne.close();"},
+    {"E0717", "an object of another engine or graph",
+     "Arrays, contexts, graphs and executables belong to one engine, nodes to one graph. To share memory "
+     "between two engines on a device, wrap its address with a context of the other.",
+     "// C++\nf_of_engine_a(x_of_engine_b);",
+     "// C++\ngk::Tensor x = gk::Tensor::wrap(ctx_a, x_of_engine_b.data(), gk::f32, "
+     "{16});\nf_of_engine_a(x);"},
+    {"E0718", "a capture inside a capture",
+     "A context records one graph at a time. The outer capture goes on unharmed.",
+     "// C++\nctx.capture([&] { ctx.capture([&] { f(x); }); });",
+     "// C++\ngk::Graph inner = ctx.capture([&] { f(x); });\ngk::Graph outer = ctx.capture([&] { g(x); });"},
 
     // ---- E08xx: run time ----
     {"E0801", "an index was out of range at run time",

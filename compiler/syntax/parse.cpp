@@ -3,6 +3,7 @@
 #include <antlr4-runtime.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "GkLexer.h"
 #include "GkParser.h"
@@ -144,7 +145,14 @@ Module build_module(GkParser::FileContext* tree, const TokenList& list, std::str
 
 }  // namespace
 
+// ANTLR's parsers of one grammar share what they learn of it, which is not safe from two threads.
+static std::mutex& antlr_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 ParseResult parse(const SourceMap& sources, int32_t file) {
+  std::lock_guard lock(antlr_mutex());
   ParseResult result;
   std::string_view text = sources.text(file);
   result.module.span = {file, 0, static_cast<uint32_t>(text.size())};

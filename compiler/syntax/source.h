@@ -1,8 +1,9 @@
 // Source texts and the rendering of diagnostics. Owns file names and contents for as long as any span
-// may point to them. Renders in Rust's layout (human), one line (short) or JSON lines (json).
+// may point to them; thread-safe. Renders in Rust's layout (human), one line (short) or JSON lines (json).
 #pragma once
 
 #include <deque>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,11 +14,13 @@ namespace gk::syntax {
 
 class SourceMap {
  public:
-  /// Adds a text; returns its file index. Texts are never removed. Thread-safe: no (one session).
+  /// Adds a text; returns its file index. Texts are never removed.
   int32_t add(std::string name, std::string text);
+  /// The index of a text added before under this name, else as add().
+  int32_t find_or_add(std::string name, std::string text);
   const std::string& name(int32_t file) const;
   const std::string& text(int32_t file) const;
-  int32_t size() const { return static_cast<int32_t>(files_.size()); }
+  int32_t size() const;
   struct Position {
     int line = 1;    // from 1
     int column = 1;  // from 1, in code points
@@ -33,6 +36,9 @@ class SourceMap {
     std::string name, text;
     std::vector<uint32_t> line_starts;
   };
+  int32_t push(std::string name, std::string text);
+  const File& file(int32_t index) const;
+  mutable std::shared_mutex mutex_;  // of the list; a file does not change
   std::deque<File> files_;
 };
 

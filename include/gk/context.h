@@ -92,10 +92,11 @@ class Context {
   Result<Tensor> try_empty(DType dtype, Shape shape, MemoryPlace place = MemoryPlace::Device);
   Tensor zeros(DType dtype, Shape shape) { return try_zeros(dtype, std::move(shape)).value(); }
   Result<Tensor> try_zeros(DType dtype, Shape shape) { return try_full(dtype, std::move(shape), 0); }
-  Tensor full(DType dtype, Shape shape, double value) {
-    return try_full(dtype, std::move(shape), value).value();
+  /// `value` is a number, converted to `dtype`.
+  Tensor full(DType dtype, Shape shape, Value value) {
+    return try_full(dtype, std::move(shape), std::move(value)).value();
   }
-  Result<Tensor> try_full(DType dtype, Shape shape, double value);
+  Result<Tensor> try_full(DType dtype, Shape shape, Value value);
   /// With the contents of memory of the host program's, row-major.
   template <class T>
   Tensor from_host(const std::vector<T>& data, Shape shape) {

@@ -1,8 +1,9 @@
 // gk: compiles array programs into CUDA graphs that are safe to use.
 //
-// The public C++ header. A Session compiles and runs programs on one device and keeps their definitions from
-// one run() to the next, as a REPL needs. Nothing throws; nothing aborts the host program. A session is used
-// by one thread at a time (interrupt() excepted); several sessions in one process are independent.
+// The public C++ header. gk/runtime.h, included here, is for programs that call functions of gk and make
+// graphs. A Session compiles and runs whole programs on one device and keeps their definitions from one run()
+// to the next, as a REPL needs. Nothing throws; nothing aborts the host program. A session is used by one
+// thread at a time (interrupt() excepted); several sessions in one process are independent.
 //
 //   gk::SessionOptions options;
 //   options.device = "host";
@@ -17,6 +18,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "gk/runtime.h"
 
 namespace gk {
 

@@ -31,9 +31,8 @@ class Graph;
 class Node {
  public:
   Node() = default;
+  /// Empty for an operation recorded outside named nodes.
   const std::string& name() const { return name_; }
-  /// Where it stands in Graph::nodes().
-  int64_t index() const { return index_; }
 
  private:
   friend struct detail::Access;

@@ -214,12 +214,13 @@ requires Fields<S>::known struct Convert<S> {
   }
 };
 
-/// A parameter as written in a signature: by value or const reference; `Tensor&` is one the function writes.
+/// A parameter as written in a signature: by value or const reference; `Tensor&` is one the function writes,
+/// and so is a reference to a struct of arrays.
 template <class P>
 TypeInfo param_info() {
   using Plain = std::remove_cvref_t<P>;
   constexpr bool is_mut = std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
-  static_assert(!is_mut || std::is_same_v<Plain, Tensor>, "only a Tensor can be a parameter that is written");
+  static_assert(!is_mut || !std::is_arithmetic_v<Plain>, "a number is passed by value");
   TypeInfo t = info_of<Plain>();
   t.is_mut = is_mut;
   return t;

@@ -31,6 +31,8 @@ Options read_options(const EnvironmentLookup& lookup) {
   o.cache_dir = cache ? std::string(cache) : default_cache_dir(lookup);
   if (const char* path = lookup("GK_CUBLASLT")) o.cublaslt_path = path;
   if (const char* threads = lookup("GK_THREADS")) o.threads = parse_threads(threads);
+  const char* stress = lookup("GK_STRESS");
+  o.stress = stress != nullptr && std::string_view(stress) == "1";
   const char* no_color = lookup("NO_COLOR");
   const char* term = lookup("TERM");
   o.color = !(no_color && no_color[0] != '\0') && term && std::string_view(term) != "dumb";

@@ -19,6 +19,10 @@ struct Options {
   /// Whether coloured text is welcome: NO_COLOR is unset or empty, and TERM is neither unset nor "dumb".
   /// Whether the stream is a terminal is for its owner to ask.
   bool color = false;
+  /// GK_STRESS=1, for tests: memory is filled with 0xCB bytes when it is given back and when it is handed
+  /// out, in the order of its users, and goes back to the driver as early as allowed. Slow; finds what uses
+  /// memory before it was written or after it was given up.
+  bool stress = false;
 };
 
 /// The process's options. Thread-safe; the environment is read at the first call.

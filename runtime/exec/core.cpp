@@ -1,196 +1,176 @@
 #include "runtime/exec/core.h"
 
-#include <fmt/format.h>
-
-#include <atomic>
-#include <new>
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace gk::exec {
-namespace {
-
-// Arenas up to this are one block that all eager runs share: the stream orders them.
-constexpr int64_t kSharedArenaLimit = int64_t{1} << 20;
-// The values of ir::FaultSite::Kind, which this side cannot see.
-constexpr uint8_t kDivideByZero = 2;
-
-Error describe(const program::FaultRecord& r, const program::Step* step) {
-  const program::FaultSite* site = nullptr;
-  if (step != nullptr && r.site < step->fault_sites.size()) site = &step->fault_sites[r.site];
-  Error e;
-  if (site != nullptr && site->kind == kDivideByZero) {
-    e = make_error(ErrorKind::Runtime, "E0802", "division by zero");
-  } else {
-    e = make_error(
-        ErrorKind::Runtime, "E0801",
-        fmt::format("index {} is out of range for axis {} with extent {}", r.index, r.axis, r.extent));
-  }
-  if (site != nullptr) e.span = site->span;
-  if (step != nullptr && !e.span.valid()) e.span = step->span;
-  if (step != nullptr && !e.span.valid()) e.notes.push_back(fmt::format("in the step '{}'", step->label));
-  return e;
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, int64_t memory_limit_bytes) {
   std::shared_ptr<Core> core(new Core);
   core->device_ = std::move(device);
-  GK_TRY(core->stream_, core->device_->create_stream());
   core->pool_ = memory::Pool::create(core->device_, memory_limit_bytes);
-  // The record lies in memory that the CPU reads without a driver call.
-  const auto size = static_cast<int64_t>(sizeof(program::FaultRecord));
-  GK_TRY(core->faults_, core->pool_->allocate(size, hal::Placement::Pinned));
-  if (core->faults_->host_address() == nullptr) {
-    return fail(ErrorKind::Internal, "E0901", "pinned memory that the CPU cannot read");
-  }
-  new (core->faults_->host_address()) program::FaultRecord{};
-  core->pool_->set_reclaim([weak = std::weak_ptr<Core>(core)] {
-    if (const std::shared_ptr<Core> self = weak.lock()) self->drain();
-  });
   return core;
 }
 
 Core::~Core() {
-  if (pool_ != nullptr) pool_->set_reclaim(nullptr);
-  // Nobody is left to tell a failure to; what follows is safe once the stream is idle.
-  if (busy_) (void)stream_->synchronize();
-  retired_.clear();
-}
-
-void Core::close() {
-  closed_ = true;
-  // What is retired may hold this object: it must go while somebody else does. After a failed wait, too: the
-  // device is lost then.
-  if (busy_) (void)synchronize();
-  std::deque<Retired> rest;
-  std::lock_guard lock(mutex_);
-  rest.swap(retired_);
-}
-
-Result<void> Core::synchronize() {
-  const uint64_t begun = pool_->begin_wait();
-  GK_CHECK(stream_->synchronize());
-  pool_->end_wait(begun);
-  busy_ = false;
-  std::deque<Retired> done;
-  std::unique_lock lock(mutex_);
-  done.swap(retired_);
-  Result<void> fault = raise_fault();
-  std::erase_if(programs_, [](const auto& entry) { return entry.second.dismissed; });
-  lock.unlock();  // what ends now may come back to this object
-  return fault;
-}
-
-Result<void> Core::raise_fault() {
-  auto* record = static_cast<program::FaultRecord*>(faults_->host_address());
-  if (std::atomic_ref(record->state).load(std::memory_order_acquire) == 0) return {};
-  const program::FaultRecord r = *record;
-  *record = {};
-  const program::Step* step = nullptr;
-  auto it = programs_.upper_bound(r.step);
-  if (it != programs_.begin()) {
-    --it;
-    const auto index = static_cast<size_t>(r.step - it->first);
-    if (index < it->second.program->steps.size()) step = &it->second.program->steps[index];
+  // Nobody is left to tell a failure to; what follows is safe once the device is idle.
+  for (memory::Timeline* t : timelines_) {
+    if (t->busy()) (void)t->wait();
   }
-  return fail(describe(r, step));
+  if (pool_ != nullptr) (void)pool_->retired().drain();
 }
 
-void Core::retire(Kept kept) {
-  if (closed_ && busy_) {
-    (void)stream_->synchronize();
+Result<memory::Timeline*> Core::join(std::optional<void*> native) {
+  std::lock_guard lock(mutex_);
+  memory::Timeline* t = nullptr;
+  if (native) {
+    GK_TRY(t, pool_->timeline_of(*native));
+    Native& known = natives_[*native];
+    known.timeline = t;
+    ++known.runtimes;
+  } else {
+    GK_TRY(t, pool_->timeline());
+  }
+  if (std::find(timelines_.begin(), timelines_.end(), t) == timelines_.end()) timelines_.push_back(t);
+  return t;
+}
+
+void Core::leave(memory::Timeline* t, bool foreign) {
+  if (!foreign) {
+    pool_->give_back(t);
     return;
   }
-  if (!busy_) return;  // `kept` goes now
-  Retired entry;
-  entry.kept = std::move(kept);
-  if (Result<std::unique_ptr<hal::Event>> event = stream_->record()) entry.event = std::move(*event);
   std::lock_guard lock(mutex_);
-  retired_.push_back(std::move(entry));
+  const auto it = std::find_if(natives_.begin(), natives_.end(),
+                               [&](const auto& known) { return known.second.timeline == t; });
+  if (it == natives_.end() || --it->second.runtimes > 0) return;
+  natives_.erase(it);
+  // Whoever has to wait for it later learns of a failure; here nobody is left to tell.
+  (void)t->close();
 }
 
-void Core::drain() {
-  std::deque<Retired> done;
+memory::Timeline* Core::known(void* native) {
   std::lock_guard lock(mutex_);
-  while (!retired_.empty() && retired_.front().event != nullptr) {
-    const Result<bool> finished = retired_.front().event->done();
-    if (!finished || !*finished) break;
-    done.push_back(std::move(retired_.front()));
-    retired_.pop_front();
-  }
-}
-
-Result<memory::BlockPtr> Core::arena(int64_t size_bytes) {
-  if (size_bytes > kSharedArenaLimit) return pool_->allocate(size_bytes);
-  if (shared_arena_ == nullptr || shared_arena_->size_bytes() < size_bytes) {
-    GK_TRY(shared_arena_, pool_->allocate(size_bytes));
-  }
-  return shared_arena_;
+  const auto it = natives_.find(native);
+  return it == natives_.end() ? nullptr : it->second.timeline;
 }
 
 Result<std::shared_ptr<hal::Module>> Core::module(const program::Code& code) {
+  {
+    std::lock_guard lock(mutex_);
+    if (std::shared_ptr<hal::Module> m = modules_[code.key].lock()) return m;
+  }
+  // Others may go on while the driver loads; where two load the same, the first one's stays.
+  GK_TRY(std::shared_ptr<hal::Module> loaded, device_->load(code));
+  std::lock_guard lock(mutex_);
   std::weak_ptr<hal::Module>& known = modules_[code.key];
   if (std::shared_ptr<hal::Module> m = known.lock()) return m;
-  GK_TRY(std::shared_ptr<hal::Module> m, device_->load(code));
-  known = m;
-  return m;
+  known = loaded;
+  return loaded;
+}
+
+bool Core::busy_events(std::vector<std::shared_ptr<hal::Event>>& events) {
+  std::vector<memory::Timeline*> timelines;
+  {
+    std::lock_guard lock(mutex_);
+    timelines = timelines_;
+  }
+  for (memory::Timeline* t : timelines) {
+    // Refused while the host program captures the stream: an event would become part of that.
+    Result<std::shared_ptr<hal::Event>> event = t->event();
+    if (!event) return false;
+    if (*event != nullptr) events.push_back(std::move(*event));
+  }
+  return true;
+}
+
+void Core::retire(std::vector<std::shared_ptr<hal::Module>> code) {
+  {
+    // What others have loaded too is theirs to end; the lock makes one of two the last.
+    std::lock_guard lock(mutex_);
+    std::vector<std::shared_ptr<hal::Module>> last;
+    for (std::shared_ptr<hal::Module>& m : code) {
+      if (m.use_count() == 1) {
+        last.push_back(std::move(m));
+      } else {
+        m.reset();
+      }
+    }
+    code.swap(last);
+  }
+  if (code.empty()) return;
+  std::vector<std::shared_ptr<hal::Event>> events;
+  if (!busy_events(events)) {
+    std::lock_guard lock(mutex_);
+    waiting_.insert(waiting_.end(), std::make_move_iterator(code.begin()),
+                    std::make_move_iterator(code.end()));
+    return;
+  }
+  auto kept = std::make_shared<std::vector<std::shared_ptr<hal::Module>>>(std::move(code));
+  pool_->retired().publish(
+      "unloading code",
+      [kept]() -> Result<void> {
+        kept->clear();
+        return {};
+      },
+      std::move(events));
+}
+
+void Core::tidy() {
+  std::vector<std::shared_ptr<hal::Module>> code;
+  {
+    std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return;
+    code.swap(waiting_);
+  }
+  retire(std::move(code));
 }
 
 int64_t Core::enlist(std::shared_ptr<const program::Program> p) {
+  std::lock_guard lock(mutex_);
   const int64_t first = next_step_;
   next_step_ += static_cast<int64_t>(p->steps.size()) + 1;
-  std::lock_guard lock(mutex_);
-  if (p->uses_faults) programs_[first] = {std::move(p), false};
+  if (p->uses_faults) programs_[first] = std::move(p);
   return first;
 }
 
-void Core::dismiss(int64_t base) {
-  std::lock_guard lock(mutex_);
-  const auto it = programs_.find(base);
-  if (it == programs_.end()) return;
-  if (busy_) {
-    it->second.dismissed = true;
-  } else {
+void Core::dismiss(int64_t first_step) {
+  std::vector<std::shared_ptr<Faults>> records;
+  std::shared_ptr<const program::Program> p;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = programs_.find(first_step);
+    if (it == programs_.end()) return;
+    p = std::move(it->second);
     programs_.erase(it);
+    std::erase_if(faults_, [](const auto& f) { return f.expired(); });
+    for (const auto& f : faults_) {
+      if (std::shared_ptr<Faults> record = f.lock()) records.push_back(std::move(record));
+    }
   }
+  for (const auto& record : records) record->remember(first_step, p);
 }
 
-Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Runtime::~Runtime() { impl_->core->close(); }
-
-Result<std::shared_ptr<Runtime>> Runtime::create(std::shared_ptr<hal::Device> device,
-                                                 int64_t memory_limit_bytes) {
-  auto impl = std::make_unique<Impl>();
-  GK_TRY(impl->core, Core::create(std::move(device), memory_limit_bytes));
-  return std::shared_ptr<Runtime>(new Runtime(std::move(impl)));
+std::shared_ptr<const program::Program> Core::find(int64_t step, int64_t& first_step) const {
+  std::lock_guard lock(mutex_);
+  auto it = programs_.upper_bound(step);
+  if (it == programs_.begin()) return nullptr;
+  --it;
+  first_step = it->first;
+  return it->second;
 }
 
-hal::Device& Runtime::device() { return impl_->core->device(); }
-hal::Stream& Runtime::stream() { return impl_->core->stream(); }
-memory::Pool& Runtime::pool() { return impl_->core->pool(); }
-Result<void> Runtime::synchronize() { return impl_->core->synchronize(); }
-
-static Result<std::byte*> place(const memory::BlockPtr& b, int64_t offset_bytes, int64_t size_bytes) {
-  if (b == nullptr) return fail(ErrorKind::Internal, "E0902", "no memory to copy to or from");
-  if (b->released()) return fail(ErrorKind::Lease, "E0602", "this memory was given back already");
-  if (offset_bytes < 0 || size_bytes < 0 || offset_bytes > b->size_bytes() ||
-      size_bytes > b->size_bytes() - offset_bytes) {
-    return fail(ErrorKind::Internal, "E0902",
-                fmt::format("{} bytes at {} do not fit {} bytes", size_bytes, offset_bytes, b->size_bytes()));
-  }
-  return static_cast<std::byte*>(b->address()) + offset_bytes;
+void Core::enlist(const std::shared_ptr<Faults>& f) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(faults_, [](const auto& other) { return other.expired(); });
+  faults_.push_back(f);
 }
 
-Result<void> Runtime::upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes,
-                             int64_t offset_bytes) {
-  GK_TRY(std::byte* const to, place(dst, offset_bytes, size_bytes));
-  return size_bytes == 0 ? Result<void>{} : device().write(to, src, size_bytes, stream());
-}
-
-Result<void> Runtime::download(void* dst, const memory::BlockPtr& src, int64_t size_bytes,
-                               int64_t offset_bytes) {
-  GK_TRY(const std::byte* const from, place(src, offset_bytes, size_bytes));
-  return size_bytes == 0 ? Result<void>{} : device().read(dst, from, size_bytes, stream());
+void Core::keep(std::shared_ptr<void> kept) {
+  num_kept_.fetch_add(1, std::memory_order_relaxed);
+  std::lock_guard lock(mutex_);
+  kept_.push_back(std::move(kept));
 }
 
 }  // namespace gk::exec

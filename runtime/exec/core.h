@@ -1,11 +1,10 @@
-// What a runtime and everything made from it share. Owns the device's stream, pool, fault record, loaded
-// modules by key, and the retire list: things kept until the launches that use them are done. Outlives every
-// loaded program, graph and executable. Used by one thread at a time, but for drain(), which allocation on
-// any thread may call.
+// What the runtimes over one device share, and what each has of its own. Owns the pool, the loaded modules by
+// key, the numbers of programs' steps, and the rule for ending code: after an event on every busy timeline.
+// Promises to outlive every loaded program, graph and executable. Thread-safe, but for Runtime::Impl, which
+// is one thread's.
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,78 +13,112 @@
 #include <vector>
 
 #include "runtime/exec/exec.h"
+#include "runtime/exec/loaded.h"
 
 namespace gk::exec {
 
-using Kept = std::vector<std::shared_ptr<void>>;
+/// Where the kernels of one runtime report the first fault. Kept alive by everything recorded for it.
+class Faults {
+ public:
+  static Result<std::shared_ptr<Faults>> create(memory::Pool& pool);
+  void* address() const { return record_->address(); }
+  /// Work that may report is about to be given to the device: from another runtime, this record's own cannot
+  /// tell when it is done.
+  void expect(bool by_another) {
+    pending_.store(true, std::memory_order_relaxed);
+    if (by_another) shared_.store(true, std::memory_order_relaxed);
+  }
+  /// The program is unloaded; a fault that is pending may name it.
+  void remember(int64_t first_step, std::shared_ptr<const program::Program> p);
+  /// Raises the fault that work done by now has left. Errors: Runtime E0801, E0802.
+  Result<void> raise(const class Core& core);
 
-class Core {
+ private:
+  memory::BlockPtr record_;
+  std::atomic<bool> pending_{false}, shared_{false};
+  std::mutex mutex_;
+  std::map<int64_t, std::shared_ptr<const program::Program>> late_;  // under mutex_
+};
+
+class Core : public std::enable_shared_from_this<Core> {
  public:
   static Result<std::shared_ptr<Core>> create(std::shared_ptr<hal::Device> device,
                                               int64_t memory_limit_bytes);
   ~Core();
 
   hal::Device& device() { return *device_; }
-  hal::Stream& stream() { return *stream_; }
   memory::Pool& pool() { return *pool_; }
-  void* faults() const { return faults_->address(); }
-  /// To be called before work is submitted.
-  void mark_busy() { busy_.store(true, std::memory_order_relaxed); }
+  memory::RetireList& retired() { return pool_->retired(); }
 
-  Result<void> synchronize();
-  /// The runtime is gone: from now on what is retired waits for the stream at once.
-  void close();
-  /// Keeps `kept` until all work submitted so far is done.
-  void retire(Kept kept);
-  /// Drops what no launch uses any more. Never waits.
-  void drain();
-  /// An arena for one eager run: the small one that runs share, or one from the pool.
-  Result<memory::BlockPtr> arena(int64_t size_bytes);
+  /// A timeline for one more runtime, and its end: a stream of our own goes to the next runtime as it is.
+  Result<memory::Timeline*> join(std::optional<void*> native);
+  void leave(memory::Timeline* t, bool foreign);
+  /// The timeline of a host program's stream, if a runtime has it; else null.
+  memory::Timeline* known(void* native);
 
   /// The module of a code blob: the one already loaded, if any.
   Result<std::shared_ptr<hal::Module>> module(const program::Code& code);
+  /// Unloads code once everything given to the device so far is done.
+  void retire(std::vector<std::shared_ptr<hal::Module>> code);
+  /// Retires what could not be retired before.
+  void tidy();
+
   /// Gives a program its range of step numbers; returns the first.
   int64_t enlist(std::shared_ptr<const program::Program> p);
-  /// The program is unloaded; its number is kept until no pending fault can name it.
-  void dismiss(int64_t base);
+  void dismiss(int64_t first_step);
+  /// The program that a step number belongs to, with the number of its first step.
+  std::shared_ptr<const program::Program> find(int64_t step, int64_t& first_step) const;
+  void enlist(const std::shared_ptr<Faults>& f);
+
+  /// The driver failed to destroy what uses `kept`: it is held as long as the device is.
+  void keep(std::shared_ptr<void> kept);
+  int64_t kept() const { return num_kept_.load(std::memory_order_relaxed); }
+  /// Captures open in a mode that forbids other calls.
+  std::atomic<int64_t> strict_captures{0};
 
  private:
-  struct Retired {
-    std::unique_ptr<hal::Event> event;  // null: only a wait for the stream tells
-    Kept kept;
-  };
-  struct Enlisted {
-    std::shared_ptr<const program::Program> program;
-    bool dismissed = false;
-  };
   Core() = default;
-  Result<void> raise_fault();  // under mutex_
+  /// Events after all work given so far. False where a stream could not be asked now.
+  bool busy_events(std::vector<std::shared_ptr<hal::Event>>& events);
 
+  struct Native {
+    memory::Timeline* timeline = nullptr;
+    int64_t runtimes = 0;
+  };
   std::shared_ptr<hal::Device> device_;
-  std::unique_ptr<hal::Stream> stream_;
   std::shared_ptr<memory::Pool> pool_;
-  memory::BlockPtr faults_;
-  memory::BlockPtr shared_arena_;
-  std::atomic<bool> busy_{false};  // work may be in the queue
-  std::atomic<bool> closed_{false};
-  int64_t next_step_ = 0;
+  std::atomic<int64_t> num_kept_{0};
+  mutable std::mutex mutex_;                  // all below
+  std::vector<memory::Timeline*> timelines_;  // all that ever had a runtime: they live as long as the pool
+  std::map<void*, Native> natives_;
   std::unordered_map<std::string, std::weak_ptr<hal::Module>> modules_;
-  std::mutex mutex_;
-  std::map<int64_t, Enlisted> programs_;  // under mutex_
-  std::deque<Retired> retired_;           // under mutex_
+  std::vector<std::shared_ptr<hal::Module>> waiting_;
+  std::map<int64_t, std::shared_ptr<const program::Program>> programs_;
+  int64_t next_step_ = 0;
+  std::vector<std::weak_ptr<Faults>> faults_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
+
+class RecordingState;
 
 struct Runtime::Impl {
   std::shared_ptr<Core> core;
-};
+  memory::Timeline* timeline = nullptr;
+  bool foreign = false;  // the stream is the host program's
+  std::shared_ptr<Faults> faults;
+  memory::BlockPtr arena;                       // shared by small eager runs: the stream orders them
+  std::unique_ptr<hal::Stream> capture_stream;  // for recordings; never given work outside of one
+  std::shared_ptr<RecordingState> recording;
 
-struct Loaded::Impl {
-  std::shared_ptr<Core> core;
-  std::shared_ptr<const program::Program> program;
-  std::vector<std::shared_ptr<hal::Module>> modules;
-  std::vector<hal::Function*> functions;  // one a step; null where it launches none
-  int64_t first_step = 0;
-  ~Impl();
+  hal::Stream& stream() { return timeline->stream(); }
+  /// Errors: Capture E0711.
+  Result<void> ready();
+  Result<memory::BlockPtr> arena_for(int64_t size_bytes);
+  /// To be called before work is given to the stream.
+  void submitting() {
+    timeline->mark_busy();
+    faults->expect(false);
+  }
 };
 
 }  // namespace gk::exec

@@ -1,72 +1,63 @@
-// The insides of graphs and executables: leases counted by use, and the state an update changes. Owns nothing
-// beyond what Graph and Executable own. Not for other folders.
+// The insides of executables: what a launch and an update need. Owns nothing beyond what Executable owns. Not
+// for other folders.
 #pragma once
 
-#include <unordered_map>
-
-#include "runtime/exec/driver_graph.h"
+#include "runtime/exec/graph.h"
+#include "runtime/exec/patch.h"
 
 namespace gk::exec {
-
-/// One lease a distinct block, however many slots name it.
-class LeaseSet {
- public:
-  /// Leases every block of `b`; on failure the set is as before. Errors: Lease E0602.
-  Result<void> add(const Bindings& b, Span span);
-  /// Takes the uses of `b` back; leases that end go into `kept` when given, else end now.
-  void remove(const Bindings& b, Kept* kept);
-  int64_t size() const { return static_cast<int64_t>(held_.size()); }
-  bool holds(const memory::Block* b) const { return held_.contains(b); }
-
- private:
-  struct Held {
-    memory::Lease lease;
-    int64_t uses = 0;
-  };
-  void drop(const memory::Block* b, Kept* kept);
-  std::unordered_map<const memory::Block*, Held> held_;
-};
-
-/// Bytes of temporaries that the nodes need together.
-int64_t arena_need(std::span<const GraphNode> nodes);
-
-struct Graph::Impl {
-  std::shared_ptr<Core> core;
-  std::string name;
-  std::vector<GraphNode> nodes;
-  LeaseSet leases;
-  std::shared_ptr<Arena> arena;  // the one that the driver graph's nodes name
-  std::shared_ptr<DriverGraph> driver;
-};
 
 struct Executable::Impl {
   /// A node as it is to be, and which of its steps that changes.
   struct Change {
     size_t index = 0;
     GraphNode node;
+    PlacedPtr placed;
     std::vector<char> slots, scalars;  // changed ones; unused when the program is another
+    bool arena = false;
     bool everything = false;
-    Changed changed() const { return {false, &slots, &scalars, everything}; }
+    Changed changed() const { return {arena, &slots, &scalars, everything}; }
   };
   ~Impl();
-  Result<void> apply(std::vector<Change> changes);
+  Result<void> close();
+  Result<void> usable() const;
+  /// Orders `rt`'s stream after what used the memory last.
+  Result<void> acquire(Runtime::Impl& rt);
+
+  // update.cpp
+  Result<void> apply(std::vector<Change> changes, std::string_view code);
+  Result<void> climb(const std::vector<Change>& changes, std::string why, bool patched_some);
   Result<void> patch_all(const std::vector<Change>& changes, int64_t& patched);
   Result<void> restore(const std::vector<Change>& changes);
-  Result<void> rebuild(const std::vector<Change>& changes, std::string reason);
-  void commit(std::vector<Change> changes, Kept kept);
-  Frame frame(const GraphNode& n) const {
-    return {&n.program->impl(), &n.bindings, arena->address(), core->faults()};
+  void commit(std::vector<Change> changes);
+  Result<void> check_order(const std::vector<Change>& changes, std::string_view code) const;
+  Frame frame(const GraphNode& n, const Placed& p) const {
+    return frame_of(n.program->impl(), n.bindings, p.arena != nullptr ? p.arena->address() : arena->address(),
+                    faults->address());
   }
+  /// The executable was replaced or is to go: the driver's object is destroyed now. Where that fails, all
+  /// that it may use is kept for good.
+  Result<void> destroy(std::unique_ptr<hal::GraphExec> old);
 
   std::shared_ptr<Core> core;
+  std::shared_ptr<Faults> faults;
+  memory::Timeline* home = nullptr;  // as the graph's
   std::vector<GraphNode> nodes;
+  std::vector<PlacedPtr> placed;
   LeaseSet leases;
   std::shared_ptr<Arena> arena;
   std::shared_ptr<DriverGraph> driver;
   std::unique_ptr<hal::GraphExec> exec;  // goes before the driver graph that it came from
+  int64_t num_driver_nodes = 0;
   UpdateRung rung = UpdateRung::None;
   std::string reason;
   std::string unusable;  // why launches are refused; empty: they are not
+
+  // Of the last launch: while both stand, everything leased is the timeline's, but for what is new since.
+  memory::Timeline* timeline = nullptr;
+  uint64_t departures = kStale;
+  static constexpr uint64_t kStale = ~uint64_t{0};
+  std::vector<memory::BlockPtr> fresh;
 };
 
 }  // namespace gk::exec

@@ -1,4 +1,7 @@
-// Declared graphs: validation, leases, the driver graph.
+// Graphs of nodes known in advance: validation, leases, the planned arena, the driver graph; and executables
+// from any graph.
+#include "runtime/exec/graph.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,46 +9,23 @@
 #include "runtime/exec/executable.h"
 
 namespace gk::exec {
+namespace {
 
-Result<void> LeaseSet::add(const Bindings& b, Span span) {
-  for (size_t i = 0; i < b.slots.size(); ++i) {
-    Held& held = held_[b.slots[i].block.get()];
-    if (held.uses == 0) held.lease = memory::Lease(b.slots[i].block);
-    if (held.lease.block() == nullptr) {
-      held_.erase(b.slots[i].block.get());
-      for (size_t k = 0; k < i; ++k) drop(b.slots[k].block.get(), nullptr);
-      return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already", span);
-    }
-    ++held.uses;
-  }
-  return {};
-}
-
-void LeaseSet::drop(const memory::Block* b, Kept* kept) {
-  const auto it = held_.find(b);
-  if (it == held_.end() || --it->second.uses > 0) return;
-  if (kept != nullptr) kept->push_back(std::make_shared<memory::Lease>(std::move(it->second.lease)));
-  held_.erase(it);
-}
-
-void LeaseSet::remove(const Bindings& b, Kept* kept) {
-  for (const SlotBinding& slot : b.slots) drop(slot.block.get(), kept);
-}
-
-static Result<void> check_nodes(Core& core, const std::vector<GraphNode>& nodes) {
+Result<void> check_nodes(Core& core, const std::vector<GraphNode>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const GraphNode& node = nodes[i];
     if (node.program == nullptr) {
-      return fail(ErrorKind::Capture, "E0701", fmt::format("graph node '{}' has no program", node.name),
+      return fail(ErrorKind::Internal, "E0902", fmt::format("graph node '{}' has no program", node.name),
                   node.span);
     }
     if (node.program->impl().core.get() != &core) {
-      return fail(ErrorKind::Capture, "E0701",
-                  fmt::format("graph node '{}' was loaded by another runtime", node.name), node.span);
+      return fail(ErrorKind::Capture, "E0717",
+                  fmt::format("the program of graph node '{}' was loaded by another engine", node.name),
+                  node.span);
     }
     for (int32_t a : node.after) {
       if (a < 0 || static_cast<size_t>(a) >= i) {
-        return fail(ErrorKind::Capture, "E0701",
+        return fail(ErrorKind::Capture, "E0704",
                     fmt::format("graph node '{}' can only come after nodes declared before it", node.name),
                     node.span);
       }
@@ -55,67 +35,99 @@ static Result<void> check_nodes(Core& core, const std::vector<GraphNode>& nodes)
   return {};
 }
 
-int64_t arena_need(std::span<const GraphNode> nodes) {
+/// Points the nodes of a new executable at an arena of its own.
+Result<void> move_arena(Executable::Impl& e) {
+  Changed changed;
+  changed.arena = true;
+  const bool patchable = std::all_of(e.nodes.begin(), e.nodes.end(), [&](const GraphNode& n) {
+    return n.program == nullptr ||
+           why_not_patchable(n.program->program(), n.program->program(), changed, e.exec->can_set_matmul())
+               .empty();
+  });
+  if (!patchable) {
+    GK_TRY(e.driver, DriverGraph::build(*e.core, e.nodes, e.placed, e.arena->address(), e.faults->address()));
+    GK_TRY(e.exec, e.driver->instantiate());
+    return {};
+  }
+  int64_t patched = 0;
+  std::lock_guard lock(e.driver->mutex);
+  for (size_t i = 0; i < e.nodes.size(); ++i) {
+    if (e.nodes[i].program == nullptr || e.placed[i]->arena != nullptr) continue;
+    GK_CHECK(patch(*e.exec, e.frame(e.nodes[i], *e.placed[i]), e.placed[i]->ids, changed, patched));
+  }
+  return {};
+}
+
+}  // namespace
+
+int64_t arena_need(std::span<const GraphNode> nodes, std::span<const PlacedPtr> placed) {
   // The driver graph is a straight line: temporaries of two nodes never live at the same time.
   int64_t most = 0;
-  for (const GraphNode& n : nodes) most = std::max(most, n.program->program().arena_bytes);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].program != nullptr && placed[i]->arena == nullptr) {
+      most = std::max(most, nodes[i].program->program().arena_bytes);
+    }
+  }
   return most;
 }
 
-Graph::Graph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Graph::Graph(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Graph::~Graph() = default;
 const std::vector<GraphNode>& Graph::nodes() const { return impl_->nodes; }
 const std::string& Graph::name() const { return impl_->name; }
+int64_t Graph::num_leases() const { return impl_->num_leases; }
 
 Result<std::shared_ptr<Graph>> Graph::create(Runtime& rt, std::vector<GraphNode> nodes, std::string name) {
-  const std::shared_ptr<Core>& core = rt.impl().core;
-  core->drain();
-  GK_CHECK(check_nodes(*core, nodes));
-  auto impl = std::make_unique<Impl>();
-  impl->core = core;
+  Runtime::Impl& r = rt.impl();
+  GK_CHECK(check_nodes(*r.core, nodes));
+  auto impl = std::make_shared<Impl>();
+  impl->core = r.core;
+  impl->faults = r.faults;
+  impl->home = r.foreign ? nullptr : r.timeline;
   impl->name = std::move(name);
-  for (const GraphNode& n : nodes) GK_CHECK(impl->leases.add(n.bindings, n.span));
-  GK_TRY(impl->arena, make_arena(*core, arena_need(nodes)));
-  GK_TRY(impl->driver, DriverGraph::build(*core, nodes, impl->arena->address()));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    GK_CHECK(impl->leases.add(static_cast<int32_t>(i), nodes[i].bindings, nodes[i].span));
+  }
+  impl->placed.assign(nodes.size(), std::make_shared<const Placed>());
+  GK_TRY(impl->arena, make_arena(*r.core, r.timeline, arena_need(nodes, impl->placed)));
+  GK_TRY(impl->driver,
+         DriverGraph::build(*r.core, nodes, impl->placed, impl->arena->address(), impl->faults->address()));
   impl->nodes = std::move(nodes);
+  impl->num_leases = impl->leases.size();
+  impl->num_driver_nodes = impl->driver->graph().num_nodes();
+  impl->num_driver_edges = impl->driver->graph().num_edges();
   return std::make_shared<Graph>(std::move(impl));
 }
 
 Result<std::shared_ptr<Executable>> Graph::instantiate() {
-  Core& core = *impl_->core;
-  core.drain();
+  Impl& g = *impl_;
+  if (g.of_the_host) {
+    return fail(ErrorKind::Capture, "E0707",
+                "this was recorded into a graph of the host program's, which instantiates that itself");
+  }
+  std::lock_guard lock(g.mutex);
+  if (g.extending) {
+    return fail(ErrorKind::Capture, "E0718", fmt::format("the graph '{}' is being added to", g.name));
+  }
+  if (!g.broken.empty()) return fail(ErrorKind::Capture, "E0715", g.broken);
   auto e = std::make_unique<Executable::Impl>();
-  e->core = impl_->core;
-  e->nodes = impl_->nodes;
-  for (const GraphNode& n : e->nodes) GK_CHECK(e->leases.add(n.bindings, n.span));
-  // The driver graph's nodes name the graph's own arena. It serves one executable at a time; another one's
-  // nodes are pointed at an arena of its own.
-  const bool own = impl_->arena.use_count() == 1 || impl_->arena->block == nullptr;
-  if (own) {
-    e->arena = impl_->arena;
-    e->driver = impl_->driver;
-    GK_TRY(e->exec, e->driver->instantiate());
-    return std::make_shared<Executable>(std::move(e));
+  e->core = g.core;
+  e->faults = g.faults;
+  e->home = g.home;
+  e->nodes = g.nodes;
+  e->placed = g.placed;
+  GK_TRY(e->leases, g.leases.clone());
+  e->driver = g.driver;
+  GK_TRY(e->exec, g.driver->instantiate());
+  // The driver graph's nodes name the graph's own arena, which the first executable gets; other ones are
+  // pointed at an arena of their own.
+  if (g.arena.use_count() == 1 || g.arena->block == nullptr) {
+    e->arena = g.arena;
+  } else {
+    GK_TRY(e->arena, make_arena(*g.core, g.home, g.arena->size_bytes()));
+    GK_CHECK(move_arena(*e));
   }
-  GK_TRY(e->arena, make_arena(core, impl_->arena->size_bytes()));
-  Changed changed;
-  changed.arena = true;
-  const bool patchable = std::all_of(e->nodes.begin(), e->nodes.end(), [&](const GraphNode& n) {
-    return why_not_patchable(n.program->program(), n.program->program(), changed).empty();
-  });
-  if (!patchable) {
-    GK_TRY(e->driver, DriverGraph::build(core, e->nodes, e->arena->address()));
-    GK_TRY(e->exec, e->driver->instantiate());
-    return std::make_shared<Executable>(std::move(e));
-  }
-  e->driver = impl_->driver;
-  GK_TRY(e->exec, e->driver->instantiate());
-  int64_t patched = 0;
-  for (size_t i = 0; i < e->nodes.size(); ++i) {
-    const GraphNode& n = e->nodes[i];
-    const Frame frame{&n.program->impl(), &n.bindings, e->arena->address(), core.faults()};
-    GK_CHECK(patch(*e->exec, frame, e->driver->ids(i), changed, patched));
-  }
+  e->num_driver_nodes = g.num_driver_nodes;
   return std::make_shared<Executable>(std::move(e));
 }
 

@@ -1,7 +1,7 @@
 // Graphs as text and as DOT.
 #include <fmt/format.h>
 
-#include "runtime/exec/executable.h"
+#include "runtime/exec/graph.h"
 
 namespace gk::exec {
 namespace {
@@ -21,18 +21,34 @@ std::string quoted(const std::string& s) {
   return out + "\"";
 }
 
-std::vector<std::string> labels(const program::Program& p) {
-  std::vector<std::string> out;
+void add_labels(const program::Program& p, const std::string& indent, std::vector<std::string>& out) {
+  using Kind = program::Step::Kind;
+  const auto named = [](std::string_view kind, const std::string& label) {
+    return label.empty() ? std::string(kind) : fmt::format("{} {}", kind, label);
+  };
   for (const program::Step& s : p.steps) {
     if (is_empty(s, p.target)) continue;
     switch (s.kind) {
-      case program::Step::Kind::Launch: out.push_back("kernel " + s.label); break;
-      case program::Step::Kind::Copy: out.push_back("copy"); break;
-      case program::Step::Kind::MatMul:
-        out.push_back("library " + (s.label.empty() ? "matmul" : s.label));
+      case Kind::Launch: out.push_back(indent + "kernel " + s.label); break;
+      case Kind::Copy: out.push_back(indent + "copy"); break;
+      case Kind::MatMul:
+        out.push_back(indent + named("library", s.label.empty() ? "matmul" : s.label));
         break;
+      case Kind::If: out.push_back(indent + named("if", s.label)); break;
+      case Kind::While: out.push_back(indent + named("while", s.label)); break;
+    }
+    for (size_t b = 0; b < s.bodies.size(); ++b) {
+      if (b == 1) out.push_back(indent + "else");
+      add_labels(*s.bodies[b].program, indent + "  ", out);
     }
   }
+}
+
+std::vector<std::string> labels(const GraphNode& n, const Placed& placed) {
+  std::vector<std::string> out;
+  if (n.program != nullptr) add_labels(n.program->program(), "", out);
+  if (placed.host_call) out.emplace_back("host call");
+  if (placed.captured) out.emplace_back("work of the host program");
   return out;
 }
 
@@ -43,8 +59,8 @@ std::string Graph::print() const {
   for (const GraphNode& n : impl_->nodes) declared += n.after.size();
   std::string out = fmt::format(
       "graph {} nodes={} edges={} driver_nodes={} driver_edges={} leases={} arena={}\n",
-      impl_->name.empty() ? "-" : impl_->name, impl_->nodes.size(), declared, impl_->driver->num_nodes(),
-      impl_->driver->num_edges(), impl_->leases.size(), impl_->arena->size_bytes());
+      impl_->name.empty() ? "-" : impl_->name, impl_->nodes.size(), declared, impl_->num_driver_nodes,
+      impl_->num_driver_edges, impl_->num_leases, impl_->arena->size_bytes());
   for (size_t i = 0; i < impl_->nodes.size(); ++i) {
     const GraphNode& n = impl_->nodes[i];
     std::string after;
@@ -53,7 +69,7 @@ std::string Graph::print() const {
                title(impl_->nodes[static_cast<size_t>(a)], static_cast<size_t>(a));
     }
     out += fmt::format("  node {} {}{}\n", i, title(n, i), after);
-    for (const std::string& label : labels(n.program->program())) out += fmt::format("    {}\n", label);
+    for (const std::string& label : labels(n, *impl_->placed[i])) out += fmt::format("    {}\n", label);
   }
   return out;
 }
@@ -62,7 +78,7 @@ std::string Graph::dot() const {
   std::string out = fmt::format("digraph {} {{\n  rankdir=LR;\n  node [shape=box];\n", quoted(impl_->name));
   for (size_t i = 0; i < impl_->nodes.size(); ++i) {
     std::string text = title(impl_->nodes[i], i);
-    for (const std::string& label : labels(impl_->nodes[i].program->program())) text += "\n" + label;
+    for (const std::string& label : labels(impl_->nodes[i], *impl_->placed[i])) text += "\n" + label;
     out += fmt::format("  n{} [label={}];\n", i, quoted(text));
   }
   for (size_t i = 0; i < impl_->nodes.size(); ++i) {

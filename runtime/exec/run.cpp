@@ -1,21 +1,50 @@
 // Loading programs and running them at once.
 #include <fmt/format.h>
 
+#include "runtime/exec/core.h"
+#include "runtime/exec/recording.h"
 #include "runtime/exec/walk.h"
 
 namespace gk::exec {
+namespace {
+
+Result<Resolved> resolve(Core& core, const std::shared_ptr<const program::Program>& p, Loaded::Impl& loaded) {
+  const size_t first = loaded.modules.size();
+  for (const auto& code : p->codes) {
+    GK_TRY(std::shared_ptr<hal::Module> m, core.module(*code));
+    loaded.modules.push_back(std::move(m));
+  }
+  Resolved r;
+  r.program = p.get();
+  r.first_step = core.enlist(p);
+  loaded.first_steps.push_back(r.first_step);
+  r.functions.reserve(p->steps.size());
+  r.bodies.resize(p->steps.size());
+  for (size_t i = 0; i < p->steps.size(); ++i) {
+    const program::Step& s = p->steps[i];
+    hal::Function* f = nullptr;
+    if (s.kind == program::Step::Kind::Launch) {
+      GK_TRY(f, loaded.modules[first + static_cast<size_t>(s.code)]->function(s.function));
+    }
+    r.functions.push_back(f);
+    for (const program::Body& b : s.bodies) {
+      GK_TRY(Resolved inner, resolve(core, b.program, loaded));
+      r.bodies[i].push_back(std::move(inner));
+    }
+  }
+  return r;
+}
+
+}  // namespace
 
 Loaded::Loaded(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Loaded::~Loaded() = default;
 const program::Program& Loaded::program() const { return *impl_->program; }
 
 Loaded::Impl::~Impl() {
-  core->dismiss(first_step);
-  // Launches that were submitted may still run this code.
-  Kept kept;
-  for (auto& m : modules) kept.push_back(std::move(m));
-  modules.clear();
-  if (!kept.empty()) core->retire(std::move(kept));
+  for (const int64_t first : first_steps) core->dismiss(first);
+  // Work that was submitted may still run this code.
+  core->retire(std::move(modules));
 }
 
 Result<std::shared_ptr<Loaded>> Loaded::create(Runtime& rt, std::shared_ptr<const program::Program> p) {
@@ -26,41 +55,35 @@ Result<std::shared_ptr<Loaded>> Loaded::create(Runtime& rt, std::shared_ptr<cons
                             core->device().info().id));
   }
   GK_CHECK(check_program(*p));
-  core->drain();
-  std::vector<std::shared_ptr<hal::Module>> modules;
-  for (const auto& code : p->codes) {
-    GK_TRY(std::shared_ptr<hal::Module> m, core->module(*code));
-    modules.push_back(std::move(m));
-  }
-  std::vector<hal::Function*> functions;
-  for (const program::Step& s : p->steps) {
-    hal::Function* f = nullptr;
-    if (s.kind == program::Step::Kind::Launch) {
-      GK_TRY(f, modules[static_cast<size_t>(s.code)]->function(s.function));
-    }
-    functions.push_back(f);
-  }
+  core->tidy();
   auto impl = std::make_unique<Impl>();
   impl->core = core;
-  impl->first_step = core->enlist(p);
-  impl->program = std::move(p);
-  impl->modules = std::move(modules);
-  impl->functions = std::move(functions);
+  impl->program = p;
+  impl->uses = slot_uses(*p);
+  GK_TRY(impl->resolved, resolve(*core, p, *impl));
   return std::shared_ptr<Loaded>(new Loaded(std::move(impl)));
 }
 
-Result<void> run(Runtime& rt, Loaded& program, const Bindings& bindings) {
-  Core& core = *rt.impl().core;
-  core.drain();
-  GK_CHECK(check_bindings(program.program(), bindings, {}));
-  memory::BlockPtr arena;
-  if (program.program().arena_bytes > 0) {
-    GK_TRY(arena, core.arena(program.program().arena_bytes));
+Result<void> run(Runtime& rt, const std::shared_ptr<Loaded>& program, const Bindings& bindings, Span span) {
+  Runtime::Impl& r = rt.impl();
+  if (program == nullptr) return fail(ErrorKind::Internal, "E0902", "no program to run", span);
+  if (program->impl().core != r.core) {
+    return fail(ErrorKind::Capture, "E0717", "the program was loaded by another engine", span);
   }
-  core.mark_busy();
-  const Frame frame{&program.impl(), &bindings, arena ? arena->address() : nullptr, core.faults()};
+  if (r.recording != nullptr) return r.recording->call(r, program, bindings, span);
+  GK_CHECK(r.ready());
+  GK_CHECK(check_bindings(program->program(), bindings, span));
+  memory::BlockPtr arena;
+  if (program->program().arena_bytes > 0) {
+    GK_TRY(arena, r.arena_for(program->program().arena_bytes));
+    GK_CHECK(arena->acquire(*r.timeline));
+  }
+  for (const SlotBinding& slot : bindings.slots) GK_CHECK(slot.block->acquire(*r.timeline));
+  r.submitting();
+  const Frame frame =
+      frame_of(program->impl(), bindings, arena ? arena->address() : nullptr, r.faults->address());
   hal::NodeId last = -1;
-  return walk(core.stream(), frame, last, nullptr);
+  return walk(r.stream(), frame, last);
 }
 
 }  // namespace gk::exec

@@ -95,6 +95,9 @@ struct ConditionalOp {
   std::function<Result<void>(Recorder& r, int body)> record;
 };
 
+/// Errors: Device E0508 where the operation has no condition or bodies, or is a loop with two.
+Result<void> check(const ConditionalOp& op);
+
 /// One recorder, two implementations: run now on a stream (ids are 0, deps ignored: streams order), or add to
 /// a graph after `deps`. Everything given is copied before the call returns.
 class Recorder {
@@ -104,14 +107,12 @@ class Recorder {
   virtual Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) = 0;
   virtual Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) = 0;
   /// A function of the host program, called in its turn on a thread of the device's; it must not call the
-  /// device. In a graph it is called at every launch.
-  virtual Result<NodeId> host_call(std::function<void()>, std::span<const NodeId>) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
-  /// Ids of nodes in bodies are unique in the whole graph.
-  virtual Result<NodeId> conditional(const ConditionalOp&, std::span<const NodeId>) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// device, nor throw. In a graph it is called at every launch, and kept until the last of them is done.
+  virtual Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) = 0;
+  /// Ids of nodes in bodies are unique in the whole graph; deps inside a body name nodes of that body. A body
+  /// of a graph holds kernels, copies, products and conditionals. Errors: what op.record gave; the graph is
+  /// then as before. Unsupported E0405 for other operations in a body.
+  virtual Result<NodeId> conditional(const ConditionalOp& op, std::span<const NodeId> deps) = 0;
 };
 
 /// Which calls of other threads a stream capture forbids: none, those of its own thread, all.
@@ -120,9 +121,9 @@ enum class CaptureMode : uint8_t { Relaxed, ThreadLocal, Global };
 class Stream : public Recorder {
  public:
   /// The driver's own handle (a CUstream); null on the host.
-  virtual void* native() const { return nullptr; }
+  virtual void* native() const = 0;
   /// Whether what is given to it is recorded by somebody rather than run.
-  virtual Result<bool> is_capturing() { return false; }
+  virtual Result<bool> is_capturing() = 0;
   virtual Result<void> synchronize() = 0;
   virtual Result<std::unique_ptr<Event>> record() = 0;
   virtual Result<void> wait(Event& e) = 0;
@@ -139,23 +140,19 @@ class GraphExec {
   /// Patches a kernel node (function, dims, params). Launches in flight keep the old ones.
   virtual Result<void> set_kernel(NodeId node, const KernelLaunch& launch) = 0;
   virtual Result<void> set_copy(NodeId node, const CopyOp& op) = 0;
-  virtual Result<void> set_matmul(NodeId, const MatMulOp&) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// Errors: Unsupported E0405 where can_set_matmul() is false.
+  virtual Result<void> set_matmul(NodeId node, const MatMulOp& op) = 0;
   virtual bool can_set_matmul() const = 0;
-  /// Takes all parameters from another graph of the same topology; node ids go on being those of the graph it
-  /// came from. Errors: Capture E0709 where the topology differs, with what differs; the executable is as
-  /// before.
-  virtual Result<void> update(Graph&) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// Takes all parameters from another graph of the same topology, and keeps what that one retains in place
+  /// of its own graph's; node ids go on being those of the graph it came from. Errors: Capture E0709 where
+  /// the topology differs, with what differs; the executable is as before.
+  virtual Result<void> update(Graph& g) = 0;
   /// Sends what a first launch would have to send.
-  virtual Result<void> upload(Stream&) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
-  /// Destroys it now, launches in flight or not. After a failure it counts as never gone: whoever keeps what
-  /// it uses must go on keeping it. The destructor does the same and drops the error.
-  virtual Result<void> destroy() { return {}; }
+  virtual Result<void> upload(Stream& s) = 0;
+  /// Destroys it now, launches in flight or not; a second time does nothing. After a failure it counts as
+  /// never gone: whoever keeps what it uses must go on keeping it. The destructor does the same and drops the
+  /// error.
+  virtual Result<void> destroy() = 0;
 };
 
 class Graph : public Recorder {
@@ -166,38 +163,31 @@ class Graph : public Recorder {
   virtual int64_t num_edges() const = 0;
 
   // Work that is not given to this recorder but to a stream: a library's, the host program's own kernels.
+  // One such capture at a time, all four calls from one thread where the mode is not Relaxed; the stream must
+  // outlive it, and the graph cannot be instantiated meanwhile.
   /// From now on what is given to `s` becomes nodes after `after`. The host device has no such streams: there
-  /// nothing is ever captured. Errors: Capture E0712 (the stream captures already, or is not idle).
-  virtual Result<void> begin_capture(Stream&, CaptureMode, std::span<const NodeId>) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// nothing is ever captured. Errors: Capture E0712 (the stream captures already, is not idle, or is one
+  /// that orders itself with the default stream; or this graph has such a capture).
+  virtual Result<void> begin_capture(Stream& s, CaptureMode mode, std::span<const NodeId> after) = 0;
   /// The stream's frontier as one node, when work was given to it since begin, or since resume_capture; else
-  /// -1. Errors: Capture E0715 where something outside ended or broke the capture.
-  virtual Result<NodeId> captured() {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// -1. Errors: Capture E0715 where something outside ended or broke the capture, E0713 where none is open.
+  virtual Result<NodeId> captured() = 0;
   /// What is given to the stream later comes after `node`.
-  virtual Result<void> resume_capture(NodeId) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  virtual Result<void> resume_capture(NodeId node) = 0;
   /// Ends it, whatever happened, and restores the stream. Errors: as captured().
-  virtual Result<void> end_capture() {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  virtual Result<void> end_capture() = 0;
 
-  /// How much was recorded so far; rollback(mark()) removes what came after. Executables are not touched.
-  virtual int64_t mark() const { return 0; }
-  virtual Result<void> rollback(int64_t) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// How much was recorded so far, of captured work what captured() told; rollback(mark()) removes what came
+  /// after. Executables are not touched.
+  virtual int64_t mark() const = 0;
+  virtual Result<void> rollback(int64_t mark) = 0;
 
-  /// Calls `f`, on any thread and never inside the device's own calls' locks, when the driver's graph and all
-  /// executables made of it are gone. `f` must not call the device.
-  virtual Result<void> retain(std::function<void()>) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  /// Calls `f`, on any thread and never inside the device's own calls' locks, when the driver's graph, all
+  /// executables made of it and their launches are gone. `f` must not call the device. Not called after a
+  /// failure.
+  virtual Result<void> retain(std::function<void()> f) = 0;
   /// The driver's handles of a node (CUgraphNode): those that later work must come after. Empty on the host.
-  virtual std::vector<void*> native_nodes(NodeId) const { return {}; }
+  virtual std::vector<void*> native_nodes(NodeId node) const = 0;
 };
 
 class Device {
@@ -211,18 +201,16 @@ class Device {
   virtual Result<std::unique_ptr<Graph>> create_graph() = 0;
   /// A stream of the host program's own (a CUstream; null is the default stream), which must outlive the
   /// result and is not destroyed with it. Errors: Device E0510 (another context's, or this device has none).
-  virtual Result<std::unique_ptr<Stream>> wrap_stream(void*) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  virtual Result<std::unique_ptr<Stream>> wrap_stream(void* native) = 0;
+  /// An event of the host program's own (a CUevent), which must outlive the result and is not destroyed with
+  /// it. Errors: Device E0510.
+  virtual Result<std::unique_ptr<Event>> wrap_event(void* native) = 0;
   /// A graph of the host program's own (a CUgraph), to add to; it is not destroyed with the result. `after`
   /// (CUgraphNodes) become one node, given in `frontier`; -1 where there are none. Errors: Device E0510.
-  virtual Result<std::unique_ptr<Graph>> wrap_graph(void*, std::span<void* const>, NodeId&) {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
-  /// Gives back what graphs' own allocation nodes keep.
-  virtual Result<void> trim_graph_memory() {
-    return fail(ErrorKind::Unsupported, "E0405", "not yet on this device");
-  }
+  virtual Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,
+                                                    NodeId& frontier) = 0;
+  /// Gives back what graphs' own allocation nodes keep, and library workspaces that are not in use.
+  virtual Result<void> trim_graph_memory() = 0;
   /// Synchronous with respect to the host, after all work on `s`.
   virtual Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) = 0;
   /// The host memory may be reused on return.
@@ -240,6 +228,9 @@ class Device {
 struct OpenOptions {
   int threads = 0;                 // host workers; 0: all cores
   int64_t memory_limit_bytes = 0;  // enforced by the pool, reported here for dumps
+  /// A context of the host program's own (a CUcontext) to work in, which must outlive the device and is not
+  /// released with it; null: the primary one. Errors: Device E0510 where it is another GPU's.
+  void* native_context = nullptr;
 };
 
 /// "host", "cuda", "cuda:1", "trace" (trace around host), "trace:cuda". Errors: Device E0501 (no such

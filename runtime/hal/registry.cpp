@@ -28,6 +28,15 @@ Result<std::string> Device::assemble(std::string_view) {
   return fail(ErrorKind::Device, "E0505", fmt::format("device {} has no assembler", info().id));
 }
 
+Result<void> check(const ConditionalOp& op) {
+  const char* wrong = nullptr;
+  if (op.condition == nullptr) wrong = "a conditional node needs the address of its condition";
+  if (!op.record) wrong = "a conditional node needs the operations of its body";
+  if (op.kind == ConditionalOp::Kind::While && op.has_else) wrong = "a loop has one body";
+  if (wrong != nullptr) return fail(ErrorKind::Device, "E0508", wrong);
+  return {};
+}
+
 Result<std::shared_ptr<Device>> open(std::string_view name, const OpenOptions& options) {
   if (name == "host") return host::open(options);
   if (name == "trace" || name.starts_with("trace:")) {

@@ -28,7 +28,6 @@
 namespace gk::library {
 namespace {
 
-constexpr int64_t kWorkspace = int64_t{32} << 20;
 // The greatest alignment that the library's heuristic tells apart.
 constexpr uintptr_t kMostAligned = 256;
 // A first run into scratch memory is left out where the result is greater than this.
@@ -86,6 +85,7 @@ struct CublasLt::Plan {
   // In the library's column-major view `a` is the caller's B, `b` its A, and `c` the result.
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
   cublasLtMatmulAlgo_t algorithm{};
+  int64_t workspace_bytes = 0;
   bool f64 = false;
   bool has_bias = false;
   bool ran = false;
@@ -127,7 +127,6 @@ std::unique_ptr<CublasLt> CublasLt::open(Allocate allocate, Free free) {
 CublasLt::~CublasLt() {
   plans_.clear();
   if (handle_ != nullptr) (void)api_->cublasLtDestroy(static_cast<cublasLtHandle_t>(handle_));
-  if (workspace_ != nullptr) free_(workspace_);
 }
 
 Result<void> CublasLt::check(const char* name, int status) const {
@@ -138,13 +137,12 @@ Result<void> CublasLt::check(const char* name, int status) const {
 }
 #define GK_LT(name, ...) check(#name, static_cast<int>(api_->name(__VA_ARGS__)))
 
-// The handle and the workspace are made at the first use: most programs need neither.
+// The handle is made at the first use: most programs need none.
 Result<void> CublasLt::start() {
   if (handle_ != nullptr) return {};
   cublasLtHandle_t handle = nullptr;
   GK_CHECK(GK_LT(cublasLtCreate, &handle));
   handle_ = handle;
-  workspace_ = allocate_(kWorkspace);  // without it, algorithms that need none serve
   return {};
 }
 
@@ -219,7 +217,7 @@ Result<std::unique_ptr<CublasLt::Plan>> CublasLt::make_plan(const hal::MatMulOp&
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
     return GK_LT(cublasLtMatmulPreferenceSetAttribute, preference, attribute, &value, sizeof value);
   };
-  const uint64_t workspace = workspace_ != nullptr ? static_cast<uint64_t>(kWorkspace) : 0;
+  const auto workspace = static_cast<uint64_t>(kWorkspaceBytes);
   cublasLtMatmulHeuristicResult_t found{};
   int count = 0;
   const auto choose = [&]() -> Result<void> {
@@ -238,6 +236,7 @@ Result<std::unique_ptr<CublasLt::Plan>> CublasLt::make_plan(const hal::MatMulOp&
     return fail(ErrorKind::Device, "E0507", "cuBLASLt has no algorithm for this matrix product");
   }
   plan->algorithm = found.algo;
+  plan->workspace_bytes = static_cast<int64_t>(found.workspaceSize);
   return plan;
 }
 
@@ -261,12 +260,17 @@ bool CublasLt::supports(const program::MatMulCall& call) {
   return plan({&call, least, least, call.has_bias ? least : nullptr, const_cast<void*>(least)}).has_value();
 }
 
-Result<void> CublasLt::prepare(const hal::MatMulOp& op) {
-  GK_CHECK(plan(op));
-  return {};
+Result<int64_t> CublasLt::prepare(const hal::MatMulOp& op) {
+  GK_TRY(const Plan* const p, plan(op));
+  return p->workspace_bytes;
 }
 
-Result<void> CublasLt::warm(const hal::MatMulOp& op, void* stream,
+Result<bool> CublasLt::is_warm(const hal::MatMulOp& op) {
+  GK_TRY(const Plan* const p, plan(op));
+  return p->ran;
+}
+
+Result<void> CublasLt::warm(const hal::MatMulOp& op, void* stream, void* workspace,
                             const std::function<Result<void>()>& wait) {
   GK_TRY(Plan* const p, plan(op));
   if (p->ran) return {};
@@ -276,18 +280,18 @@ Result<void> CublasLt::warm(const hal::MatMulOp& op, void* stream,
   if (elements <= 0 || bytes > kWarmLimit) return {};
   void* scratch = allocate_(bytes);
   if (scratch == nullptr) return {};
-  Result<void> outcome = submit(*p, op, scratch, stream);
+  Result<void> outcome = submit(*p, op, scratch, stream, workspace);
   if (outcome) outcome = wait();
   free_(scratch);
   return outcome;
 }
 
-Result<void> CublasLt::run(const hal::MatMulOp& op, void* stream) {
+Result<void> CublasLt::run(const hal::MatMulOp& op, void* stream, void* workspace) {
   GK_TRY(Plan* const p, plan(op));
-  return submit(*p, op, op.c, stream);
+  return submit(*p, op, op.c, stream, workspace);
 }
 
-Result<void> CublasLt::submit(Plan& p, const hal::MatMulOp& op, void* c, void* stream) {
+Result<void> CublasLt::submit(Plan& p, const hal::MatMulOp& op, void* c, void* stream, void* workspace) {
   // The library reads these numbers before it returns, also in a capture.
   const float one32 = 1, zero32 = 0;
   const double one64 = 1, zero64 = 0;
@@ -298,8 +302,8 @@ Result<void> CublasLt::submit(Plan& p, const hal::MatMulOp& op, void* c, void* s
                    sizeof op.bias));
   }
   GK_CHECK(GK_LT(cublasLtMatmul, static_cast<cublasLtHandle_t>(handle_), p.desc, alpha, op.b, p.a, op.a, p.b,
-                 beta, c, p.c, c, p.c, &p.algorithm, workspace_,
-                 workspace_ != nullptr ? static_cast<size_t>(kWorkspace) : 0,
+                 beta, c, p.c, c, p.c, &p.algorithm, workspace,
+                 workspace != nullptr ? static_cast<size_t>(kWorkspaceBytes) : 0,
                  static_cast<cudaStream_t>(stream)));
   p.ran = true;
   return {};

@@ -9,7 +9,10 @@
 #include <memory>
 
 #include "runtime/base/error.h"
+#include "runtime/base/options.h"
 #include "runtime/hal/device.h"
+#include "runtime/memory/retire.h"
+#include "runtime/memory/timeline.h"
 
 namespace gk::memory {
 
@@ -25,6 +28,13 @@ class Block {
   hal::Placement placement() const;
   int64_t leases() const;
   bool released() const;
+  /// Work given to `t` from now on comes after whatever used this memory last, and is what used it last
+  /// itself. No driver call where that was `t` already. After an error nothing has changed. The block must
+  /// be held against release (by a lease, or by its owner) until the work is given: then its last user is
+  /// known whenever it goes back.
+  Result<void> acquire(Timeline& t);
+  /// The CPU may touch it: waits for the last user. No driver call where that is idle.
+  Result<void> acquire_host();
 
   struct State;
   explicit Block(std::unique_ptr<State> s);
@@ -60,36 +70,55 @@ struct PoolStats {
   int64_t limit_bytes = 0;   // 0: none
   int64_t leases = 0;
   int64_t driver_allocations = 0;
+  int64_t retired = 0;  // endings published and not carried out
 };
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  /// limit_bytes 0: the device's own.
-  static std::shared_ptr<Pool> create(std::shared_ptr<hal::Device> device, int64_t limit_bytes);
+  /// limit_bytes 0: the device's own. `stress`: see Options::stress.
+  static std::shared_ptr<Pool> create(std::shared_ptr<hal::Device> device, int64_t limit_bytes,
+                                      bool stress = options().stress);
   /// At least size_bytes (0 gives a valid empty block), 256-byte aligned, contents undefined. Ordered for use
-  /// on the session's stream. Errors: OutOfMemory E0601, with what was asked, in use, and the limit.
-  Result<BlockPtr> allocate(int64_t size_bytes, hal::Placement placement = hal::Placement::Device);
+  /// on `t` (null: by anybody, waiting for what used it last). Errors: OutOfMemory E0601, with what was
+  /// asked, in use, and the limit.
+  Result<BlockPtr> allocate(int64_t size_bytes, hal::Placement placement = hal::Placement::Device,
+                            Timeline* t = nullptr);
+  /// Memory of the host program's own; `gone` is called once, on any thread, when the last handle and the
+  /// last lease have ended and, unless the device could run no work with it, the last work that used it is
+  /// done.
+  BlockPtr wrap(void* address, int64_t size_bytes, hal::Placement placement, std::function<void()> gone);
+
+  /// A timeline with a stream of its own, one given back before where there is one.
+  Result<Timeline*> timeline();
+  /// Nothing more is given to it by the one who had it. What was given may still run.
+  void give_back(Timeline* t);
+  /// The timeline of a stream of the host program's (a CUstream): the same one for the same handle, until it
+  /// is closed. It counts as busy always.
+  Result<Timeline*> timeline_of(void* native);
+  RetireList& retired();
   /// The owner gives the memory up now, though handles remain; a second call does nothing.
   void release(const BlockPtr& b);
-  /// Gives cached memory back to the driver.
+  /// Gives cached memory back to the driver, once its last users are done and no capture is active. What was
+  /// not given back yet may be handed out again. Never waits.
   Result<void> trim();
+  /// Waits for all the device's work. Not to be called while a capture is active.
+  Result<void> synchronize();
+  /// Waits for the device, ends what was kept for launches and gives all that is free back to the driver.
+  /// Waits until no capture is active; Errors: Capture E0708 where the calling thread itself captures.
+  Result<void> reclaim();
   PoolStats stats() const;
   void reset_peak();
   /// What to do when memory is short, after waiting for the device and before trying again: drop what is held
   /// only until launches are done. Called without locks held, on the allocating thread. Null: nothing.
   void set_reclaim(std::function<void()> reclaim);
-  /// Brackets a wait for all the device's work. Pinned memory, which the CPU may write at once, is handed on
-  /// only after a wait that began after its release.
-  uint64_t begin_wait();
-  void end_wait(uint64_t begun);
   hal::Device& device();
   ~Pool();
 
  private:
+  friend class Block;
   struct Impl;
   explicit Pool(std::unique_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
-  friend class Block;
 };
 
 }  // namespace gk::memory

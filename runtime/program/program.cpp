@@ -62,6 +62,42 @@ std::string text(const MatMulCall& c) {
 
 }  // namespace
 
+// A step a line; the bodies of a conditional below it, further in.
+static void add_steps(const Program& p, const std::string& indent, std::string& out) {
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const Step& s = p.steps[i];
+    out += fmt::format("{}step {} ", indent, i);
+    switch (s.kind) {
+      case Step::Kind::Launch: {
+        std::string args;
+        for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
+        out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
+        break;
+      }
+      case Step::Kind::Copy: out += "copy"; break;
+      case Step::Kind::MatMul:
+        out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
+        break;
+      case Step::Kind::If:
+      case Step::Kind::While:
+        out += s.kind == Step::Kind::If ? "if" : "while";
+        if (!s.label.empty()) out += " " + s.label;
+        break;
+    }
+    out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
+    for (size_t b = 0; b < s.bodies.size(); ++b) {
+      const Body& body = s.bodies[b];
+      std::string scalars;
+      for (const int32_t slot : body.scalars) scalars += fmt::format(" scalar {}", slot);
+      const char* const role = s.kind == Step::Kind::While ? "do" : b == 0 ? "then" : "else";
+      out += fmt::format("{}  {} {} on {}{} arena+{}\n", indent, role,
+                         body.program->name.empty() ? "-" : body.program->name, list(p, body.slots), scalars,
+                         body.arena_offset_bytes);
+      add_steps(*body.program, indent + "    ", out);
+    }
+  }
+}
+
 std::string print(const Program& p) {
   std::string out =
       fmt::format("program {} target={} steps={} arena={} temporaries={} ({} bytes unplanned)\n",
@@ -75,20 +111,7 @@ std::string print(const Program& p) {
   }
   for (size_t i = 0; i < p.scalars.size(); ++i)
     out += fmt::format("  scalar {} = {}\n", i, text(p.scalars[i]));
-  for (size_t i = 0; i < p.steps.size(); ++i) {
-    const Step& s = p.steps[i];
-    out += fmt::format("  step {} ", i);
-    if (s.kind == Step::Kind::Launch) {
-      std::string args;
-      for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
-      out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
-    } else if (s.kind == Step::Kind::Copy) {
-      out += "copy";
-    } else {
-      out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
-    }
-    out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
-  }
+  add_steps(p, "  ", out);
   return out;
 }
 

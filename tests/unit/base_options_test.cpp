@@ -44,6 +44,12 @@ TEST(BaseOptions, colour_needs_a_terminal_that_knows_it_and_no_veto) {
   EXPECT_FALSE(read({}).color);
 }
 
+TEST(BaseOptions, stress_is_asked_for_by_a_one_alone) {
+  EXPECT_TRUE(read({{"GK_STRESS", "1"}}).stress);
+  for (const char* no : {"", "0", "yes", "11"}) EXPECT_FALSE(read({{"GK_STRESS", no}}).stress) << no;
+  EXPECT_FALSE(read({}).stress);
+}
+
 TEST(BaseOptions, the_cublaslt_path_is_taken_as_it_is) {
   EXPECT_EQ(read({{"GK_CUBLASLT", "/x/libcublasLt.so"}}).cublaslt_path, "/x/libcublasLt.so");
   EXPECT_EQ(read({}).cublaslt_path, "");

@@ -27,10 +27,10 @@ TEST_P(ExecUpdate, a_node_is_pointed_elsewhere) {
   const auto p = adder();
   const auto a = block(0), b = block(0);
   const auto e = make({{p, bind({a}, {1})}});
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   GK_OK(e->update(0, p, bind({b}, {2})));
   EXPECT_EQ(e->last_update(), UpdateRung::Patched);
-  GK_OK(e->launch(2));
+  GK_OK(e->launch(*rt, 2));
   EXPECT_TRUE(all(a, 1));
   EXPECT_TRUE(all(b, 4));
   GK_OK(rt->synchronize());
@@ -46,7 +46,7 @@ TEST_P(ExecUpdate, another_program_of_the_same_kinds_is_patched_in) {
   GK_OK(e->update(0, filler, bind({x, y})));
   EXPECT_EQ(e->last_update(), UpdateRung::Patched);
   EXPECT_EQ(e->num_leases(), 2);
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 0));
   EXPECT_TRUE(all(y, 7));
 }
@@ -58,19 +58,19 @@ TEST_P(ExecUpdate, another_topology_is_built_anew_and_says_why) {
   const auto x = block(0), y = block(0);
   const auto p = adder();
   const auto e = make({{p, bind({x}, {1})}, {p, bind({y}, {1})}});
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   GK_OK(e->update(0, two, bind({x})));
   EXPECT_EQ(e->last_update(), UpdateRung::Reinstantiated);
   EXPECT_EQ(e->last_update_reason(), "the node has 1 operations and the new program 2");
   EXPECT_EQ(e->num_driver_nodes(), 3);
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 6));
   EXPECT_TRUE(all(y, 2));
   Builder c = builder("copier");
   c.slots(2).copy(c.array(1), c.array(0));
   GK_OK(e->update(1, load(c.build()), bind({x, y})));
   EXPECT_EQ(e->last_update_reason(), "operation 0 is a kernel and would become a copy");
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(y, 11));
 }
 
@@ -82,9 +82,9 @@ TEST_P(ExecUpdate, a_launch_in_flight_keeps_the_old_binding) {
   const auto y = block(0);
   const auto e = make({{p, bind({x})}});
   const int64_t in_use = rt->pool().stats().in_use_bytes;
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   GK_OK(e->update(0, p, bind({y})));
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 2));
   EXPECT_TRUE(all(y, 2));
   x.reset();
@@ -106,7 +106,7 @@ TEST_P(ExecUpdate, rebinding_patches_what_uses_the_array_and_nothing_else) {
   if (trace() != nullptr) {
     EXPECT_EQ(device->driver_calls() - before, 3);
   }
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 0));
   EXPECT_TRUE(all(y, 102));
   EXPECT_TRUE(all(z, 111));
@@ -114,7 +114,7 @@ TEST_P(ExecUpdate, rebinding_patches_what_uses_the_array_and_nothing_else) {
   // A swap, at once.
   const std::pair<exec::SlotBinding, exec::SlotBinding> swap[] = {{{y, 0}, {z, 0}}, {{z, 0}, {y, 0}}};
   GK_OK(e->rebind(swap));
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(y, 113));
   EXPECT_TRUE(all(z, 111 + 1 + 103));
   // The same again changes nothing.
@@ -131,8 +131,8 @@ TEST_P(ExecUpdate, refusals_leave_it_as_it_was_and_name_the_place) {
     ASSERT_FALSE(r.has_value());
     EXPECT_EQ(r.error().code, code);
   };
-  expect(e->update(1, p, bind({x}, {1})), "E0702");
-  expect(e->update(-1, p, bind({x}, {1})), "E0702");
+  expect(e->update(1, p, bind({x}, {1})), "E0704");
+  expect(e->update(-1, p, bind({x}, {1})), "E0704");
   expect(e->update(0, p, bind({x, x}, {1})), "E0902");
   expect(e->update(0, p, bind({x}, {1, 2})), "E0902");
   expect(e->update(0, p, bind({block(0, 10)}, {1})), "E0902");
@@ -145,12 +145,12 @@ TEST_P(ExecUpdate, refusals_leave_it_as_it_was_and_name_the_place) {
   Builder b = builder("foreign");
   b.slots(1).add(b.array(0), f(1));
   const auto foreign = need(exec::Loaded::create(*other, b.build()));
-  expect(e->update(0, foreign, bind({x})), "E0702");
+  expect(e->update(0, foreign, bind({x})), "E0717");
   const auto odd = block(0, kN + 1);
   const std::pair<exec::SlotBinding, exec::SlotBinding> pair{{x, 0}, {odd, 4}};
-  expect(e->rebind({&pair, 1}), "E0702");
+  expect(e->rebind({&pair, 1}), "E0706");
   EXPECT_EQ(e->num_leases(), 1);
-  GK_OK(e->launch());
+  GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 1));
 }
 
@@ -170,7 +170,7 @@ TEST_P(ExecUpdate, all_nodes_change_or_none) {
     trace()->fail_at(-1);
     if (!r) ++failures;
     if (r && e->last_update() == UpdateRung::Reinstantiated) ++rebuilt;
-    GK_OK(e->launch());
+    GK_OK(e->launch(*rt));
     EXPECT_TRUE(all(x, r ? 0 : 7));
     EXPECT_TRUE(all(y, r ? 7 : 0));
     GK_OK(rt->synchronize());
@@ -200,7 +200,7 @@ TEST_P(ExecUpdate, a_failed_rebuild_leaves_the_old_one) {
     injected = trace()->failed();
     trace()->fail_at(-1);
     if (!r) ++failures;
-    GK_OK(e->launch());
+    GK_OK(e->launch(*rt));
     EXPECT_TRUE(all(x, r ? 0 : 1));
     EXPECT_TRUE(all(y, r ? 5 : 0));
     EXPECT_EQ(e->num_leases(), 1);
@@ -227,16 +227,16 @@ TEST(ExecFaults, any_driver_call_may_fail) {
     exec::Bindings bindings;
     const std::vector<float> zeros(100);
     for (int i = 0; i < 2; ++i) {
-      GK_TRY(const memory::BlockPtr x, rt->pool().allocate(400));
+      GK_TRY(const memory::BlockPtr x, rt->allocate(400));
       GK_CHECK(rt->upload(x, zeros.data(), 400));
       bindings.slots.push_back({x, 0});
     }
-    GK_CHECK(exec::run(*rt, *p, bindings));
+    GK_CHECK(exec::run(*rt, p, bindings));
     GK_TRY(const std::shared_ptr<exec::Graph> g, exec::Graph::create(*rt, {{"", p, bindings, {}, {}}}, "g"));
     GK_TRY(const std::shared_ptr<exec::Executable> e1, g->instantiate());
     GK_TRY(const std::shared_ptr<exec::Executable> e2, g->instantiate());
-    GK_CHECK(e1->launch());
-    GK_CHECK(e2->launch());
+    GK_CHECK(e1->launch(*rt));
+    GK_CHECK(e2->launch(*rt));
     GK_CHECK(e2->update(0, p, bindings));
     GK_CHECK(rt->synchronize());
     float v = 0;
@@ -244,7 +244,7 @@ TEST(ExecFaults, any_driver_call_may_fail) {
     return v;
   };
   ASSERT_EQ(need(attempt()), 9);
-  const hal::trace::Alive idle = device->alive();
+  hal::trace::Alive idle = device->alive();
   EXPECT_EQ(idle, hal::trace::Alive{});
   int64_t k = 0;
   for (bool injected = true; injected; ++k) {
@@ -258,6 +258,8 @@ TEST(ExecFaults, any_driver_call_may_fail) {
     } else {
       EXPECT_EQ(*r, 9);
     }
+    // An executable whose destruction failed counts as there for good.
+    if (injected && device->failed_call() == "destroy executable") ++idle.execs;
     EXPECT_EQ(device->alive(), idle) << "after a failure at call " << k;
   }
   EXPECT_GT(k, 25);

@@ -2,40 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tests/unit/runtime_fixture.h"
+#include "tests/unit/hal_fixture.h"
 
 namespace gk::test {
 namespace {
 
-class HalDevice : public RuntimeTest {
- protected:
-  struct Args {
-    std::vector<uint64_t> values;
-    std::vector<void*> params;
-    std::vector<uint32_t> sizes;
-  };
-  static Args args(void* p, float v, int64_t n) {
-    Args a;
-    a.values = {reinterpret_cast<uint64_t>(p), 0, static_cast<uint64_t>(n)};
-    Scalar::of_float(v).store(&a.values[1]);
-    a.sizes = {8, 4, 8};
-    return a;
-  }
-  hal::KernelLaunch kernel(const char* name, Args& a) {
-    if (module == nullptr) module = need(device->load(*code_for(device->info().target)));
-    for (auto& v : a.values) a.params.push_back(&v);
-    hal::KernelLaunch l;
-    l.function = need(module->function(name));
-    l.dims.items = static_cast<int64_t>(a.values[2]);
-    l.dims.grain = 100;
-    l.dims.block[0] = 256;
-    l.dims.grid[0] = static_cast<uint32_t>((a.values[2] + 255) / 256);
-    l.params = a.params;
-    l.param_sizes = a.sizes;
-    return l;
-  }
-  std::shared_ptr<hal::Module> module;
-};
+class HalDevice : public HalTest {};
 
 TEST_P(HalDevice, tells_what_it_is) {
   const hal::DeviceInfo& info = device->info();
@@ -283,6 +255,47 @@ TEST_P(HalDevice, products_equal_naive_ones) {
     check(replayed);
     check(eager);
   }
+}
+
+TEST_P(HalDevice, graph_memory_can_be_trimmed) { GK_OK(device->trim_graph_memory()); }
+
+TEST_P(HalDevice, what_is_no_stream_or_graph_of_the_driver_is_refused) {
+  hal::NodeId frontier = 7;
+  const auto graph = device->wrap_graph(nullptr, {}, frontier);
+  ASSERT_FALSE(graph.has_value());
+  EXPECT_EQ(graph.error().code, "E0510");
+  EXPECT_EQ(frontier, -1);
+  const auto stream = device->wrap_stream(nullptr);
+  if (is_host()) {
+    ASSERT_FALSE(stream.has_value());
+    EXPECT_EQ(stream.error().code, "E0510");
+  } else {
+    // The default stream.
+    ASSERT_TRUE(stream.has_value()) << stream.error().message;
+    const auto x = block(1);
+    add(**stream, x, 2);
+    GK_OK((*stream)->synchronize());
+    EXPECT_TRUE(all(x, 3));
+    EXPECT_EQ((*stream)->native(), nullptr);
+  }
+}
+
+TEST_P(HalDevice, a_wrapped_stream_is_the_same_stream) {
+  if (is_host()) GTEST_SKIP() << "the host has no streams of a driver's";
+  auto own = need(device->create_stream());
+  ASSERT_NE(own->native(), nullptr);
+  const auto x = block(0);
+  {
+    auto wrapped = need(device->wrap_stream(own->native()));
+    EXPECT_EQ(wrapped->native(), own->native());
+    EXPECT_FALSE(need(wrapped->is_capturing()));
+    give(*own, "slow", args(x->address(), 1, kN), {});
+    give(*wrapped, "fill", args(x->address(), 5, kN), {});
+  }
+  // It was not destroyed with what wrapped it.
+  add(*own, x, 1);
+  GK_OK(own->synchronize());
+  EXPECT_TRUE(all(x, 6));
 }
 
 GK_ALL_DEVICES(HalDevice);

@@ -23,6 +23,9 @@ void host_add(void* const* a, int64_t begin, int64_t end) {
 void host_axpy(void* const* a, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) get<float*>(a, 0)[i] += get<float>(a, 2) * get<float*>(a, 1)[i];
 }
+void host_below(void* const* a, int64_t, int64_t) {
+  *get<uint8_t*>(a, 0) = get<float*>(a, 1)[0] < get<float>(a, 2) ? 1 : 0;
+}
 void host_slow(void* const* a, int64_t begin, int64_t end) {
   if (begin == 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
   host_add(a, begin, end);
@@ -50,11 +53,10 @@ class TestModule : public hal::Module {
   }
 
  private:
-  std::map<std::string, hal::HostFunction, std::less<>> functions_{{"fill", hal::HostFunction(host_fill)},
-                                                                   {"add", hal::HostFunction(host_add)},
-                                                                   {"axpy", hal::HostFunction(host_axpy)},
-                                                                   {"slow", hal::HostFunction(host_slow)},
-                                                                   {"fault", hal::HostFunction(host_fault)}};
+  std::map<std::string, hal::HostFunction, std::less<>> functions_{
+      {"fill", hal::HostFunction(host_fill)}, {"add", hal::HostFunction(host_add)},
+      {"axpy", hal::HostFunction(host_axpy)}, {"below", hal::HostFunction(host_below)},
+      {"slow", hal::HostFunction(host_slow)}, {"fault", hal::HostFunction(host_fault)}};
 };
 
 Result<std::shared_ptr<hal::Module>> load_test_code(const program::Code&) {
@@ -99,6 +101,12 @@ again:
   ld.global.f32 %w, [%a]; ld.global.f32 %x, [%c]; mul.rn.f32 %x, %x, %v; add.rn.f32 %w, %w, %x;
   st.global.f32 [%a], %w; ret;
 }
+.visible .entry below(.param .u64 c, .param .u64 x, .param .f32 v, .param .u64 n) {
+  .reg .u64 %a, %x; .reg .u32 %t, %b, %r; .reg .f32 %v, %w; .reg .pred %q;
+  mov.u32 %t, %tid.x; mov.u32 %b, %ctaid.x; or.b32 %t, %t, %b; setp.ne.u32 %q, %t, 0; @%q ret;
+  ld.param.u64 %a, [c]; ld.param.u64 %x, [x]; ld.param.f32 %v, [v];
+  ld.global.f32 %w, [%x]; setp.lt.f32 %q, %w, %v; selp.u32 %r, 1, 0, %q; st.global.u8 [%a], %r; ret;
+}
 .visible .entry fault(.param .u64 index, .param .u64 extent, .param .u64 faults, .param .u64 step) {
   .reg .u64 %i, %e, %f, %s, %z; .reg .u32 %o; .reg .pred %q;
   ld.param.u64 %i, [index]; ld.param.u64 %e, [extent]; setp.lt.u64 %q, %i, %e; @%q ret;
@@ -118,7 +126,7 @@ std::shared_ptr<const program::Code> code_for(program::TargetKind target) {
       target == program::TargetKind::Host ? program::Code::Format::HostObject : program::Code::Format::Ptx;
   code->key = "runtime tests";
   code->bytes = target == program::TargetKind::Host ? "" : kPtx;
-  code->functions = {"fill", "add", "axpy", "slow", "fault"};
+  code->functions = {"fill", "add", "axpy", "slow", "below", "fault"};
   return code;
 }
 
@@ -254,7 +262,7 @@ std::shared_ptr<exec::Loaded> RuntimeTest::load(std::shared_ptr<const program::P
   return need(exec::Loaded::create(*rt, std::move(p)));
 }
 memory::BlockPtr RuntimeTest::block(float value, int64_t n) {
-  memory::BlockPtr b = need(rt->pool().allocate(n * 4));
+  memory::BlockPtr b = need(rt->allocate(n * 4));
   const std::vector<float> v(static_cast<size_t>(n), value);
   need(rt->upload(b, v.data(), n * 4));
   return b;

@@ -14,8 +14,9 @@
 
 namespace gk::test {
 
-/// Kernels: fill(p, v, n), add(p, v, n), axpy(y, x, v, n), slow(p, v, n) which is add after some 20 ms, and
-/// fault(index, extent, faults, step) which reports an index out of range.
+/// Kernels: fill(p, v, n), add(p, v, n), axpy(y, x, v, n), slow(p, v, n) which is add after some 20 ms,
+/// below(c, x, v, n) which makes the byte c[0] tell whether x[0] < v, and fault(index, extent, faults, step)
+/// which reports an index out of range.
 std::shared_ptr<const program::Code> code_for(program::TargetKind target);
 
 /// Gives the process the loader of the C++ functions.

@@ -69,6 +69,7 @@ class CudaDevice : public Device {
                   fmt::format("the device has no {} bytes to give", size_bytes));
     }
     GK_CHECK(context_->bind());
+    Relaxed relaxed(*context_);
     const auto size = static_cast<size_t>(std::max<int64_t>(size_bytes, 1));
     if (placement == Placement::Pinned) {
       void* p = nullptr;
@@ -77,12 +78,18 @@ class CudaDevice : public Device {
       return Allocation{p, p, size_bytes, placement};  // addresses are unified
     }
     CUdeviceptr p = 0;
-    GK_CHECK(GK_CU(*context_, cuMemAlloc, &p, size));
+    Result<void> allocated = GK_CU(*context_, cuMemAlloc, &p, size);
+    if (!allocated && allocated.error().kind == ErrorKind::OutOfMemory &&
+        context_->workspaces()->trim(*context_) > 0) {
+      allocated = GK_CU(*context_, cuMemAlloc, &p, size);
+    }
+    GK_CHECK(std::move(allocated));
     return Allocation{reinterpret_cast<void*>(p), nullptr, size_bytes, placement};
   }
 
   Result<void> release(const Allocation& a) override {
     GK_CHECK(context_->bind());
+    Relaxed relaxed(*context_);
     if (a.placement == Placement::Pinned) return GK_CU(*context_, cuMemFreeHost, a.address);
     return GK_CU(*context_, cuMemFree, device_pointer(a.address));
   }
@@ -93,14 +100,34 @@ class CudaDevice : public Device {
   Result<std::unique_ptr<Stream>> create_stream() override { return CudaStream::create(context_); }
   Result<std::unique_ptr<Graph>> create_graph() override { return cuda::create_graph(context_); }
 
+  Result<std::unique_ptr<Stream>> wrap_stream(void* native) override {
+    return CudaStream::wrap(context_, static_cast<CUstream>(native));
+  }
+  Result<std::unique_ptr<Event>> wrap_event(void* native) override {
+    if (native == nullptr) return fail(ErrorKind::Device, "E0510", "the event is null");
+    return std::make_unique<CudaEvent>(context_, static_cast<CUevent>(native), false);
+  }
+  Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,
+                                            NodeId& frontier) override {
+    return cuda::wrap_graph(context_, static_cast<CUgraph>(native), after, frontier);
+  }
+  Result<void> trim_graph_memory() override {
+    GK_CHECK(context_->bind());
+    Relaxed relaxed(*context_);
+    context_->workspaces()->trim(*context_);
+    return GK_CU(*context_, cuDeviceGraphMemTrim, context_->device());
+  }
+
   Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) override {
     GK_TRY(const CUstream stream, handle(s));
+    Relaxed relaxed(*context_);
     GK_CHECK(GK_CU(*context_, cuMemcpyDtoHAsync, dst, device_pointer(src), static_cast<size_t>(size_bytes),
                    stream));
     return GK_CU(*context_, cuStreamSynchronize, stream);
   }
   Result<void> write(void* dst, const void* src, int64_t size_bytes, Stream& s) override {
     GK_TRY(const CUstream stream, handle(s));
+    Relaxed relaxed(*context_);
     GK_CHECK(GK_CU(*context_, cuMemcpyHtoDAsync, device_pointer(dst), src, static_cast<size_t>(size_bytes),
                    stream));
     return GK_CU(*context_, cuStreamSynchronize, stream);
@@ -108,13 +135,15 @@ class CudaDevice : public Device {
 
   Result<void> synchronize() override {
     GK_CHECK(context_->bind());
+    Relaxed relaxed(*context_);
     return GK_CU(*context_, cuCtxSynchronize);
   }
 
   bool supports(const program::MatMulCall& call) const override {
     library::CublasLt* blas = context_->blas();
     if (blas == nullptr || !context_->bind()) return false;
-    std::lock_guard lock(context_->capture_mutex());
+    Relaxed relaxed(*context_);
+    std::lock_guard lock(context_->library_mutex());
     return blas->supports(call);
   }
 
@@ -128,6 +157,7 @@ class CudaDevice : public Device {
       return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
     }
     GK_CHECK(context_->bind());
+    GK_CHECK(stream->check_not_captured());
     return stream->handle();
   }
 
@@ -137,7 +167,7 @@ class CudaDevice : public Device {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> open(int ordinal, const OpenOptions&) {
+Result<std::shared_ptr<Device>> open(int ordinal, const OpenOptions& options) {
   GK_TRY(const Driver* const api, driver());
   int count = 0;
   GK_CHECK(check(*api, "cuDeviceGetCount", api->cuDeviceGetCount(&count)));
@@ -151,7 +181,8 @@ Result<std::shared_ptr<Device>> open(int ordinal, const OpenOptions&) {
   CUdevice device = 0;
   GK_CHECK(check(*api, "cuDeviceGet", api->cuDeviceGet(&device, ordinal)));
   GK_TRY(DeviceInfo info, describe(*api, device, ordinal));
-  GK_TRY(std::shared_ptr<Context> context, Context::create(*api, device));
+  GK_TRY(std::shared_ptr<Context> context,
+         Context::create(*api, device, static_cast<CUcontext>(options.native_context)));
   return std::make_shared<CudaDevice>(std::move(context), std::move(info));
 }
 

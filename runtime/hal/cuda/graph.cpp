@@ -1,11 +1,12 @@
-// Driver graphs: kernels and copies are added node by node; a library call is captured into the graph.
+// Driver graphs: kernels, copies and host calls are added node by node.
 #ifdef GK_HAS_CUDA
+#include "runtime/hal/cuda/graph.h"
+
 #include <fmt/format.h>
 
-#include "runtime/hal/cuda/context.h"
+#include "runtime/hal/cuda/graph_exec.h"
 
 namespace gk::hal::cuda {
-namespace {
 
 CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction f, const KernelLaunch& launch) {
   CUDA_KERNEL_NODE_PARAMS p{};
@@ -34,201 +35,175 @@ CUDA_MEMCPY3D copy_params(const CopyOp& op) {
   return p;
 }
 
-/// The driver's graph and the nodes by their ids. Executables keep it: node handles belong to it.
-struct State {
-  enum class Kind : uint8_t { Kernel, Copy, Library };
-  /// An operation's last nodes: one, or the frontier that a library call left.
-  struct Entry {
-    uint32_t begin = 0, count = 0;
-    Kind kind{};
-  };
-  std::shared_ptr<Context> context;
-  CUgraph graph = nullptr;
-  std::vector<CUgraphNode> nodes;
-  std::vector<Entry> entries;
+Result<NodeId> add_kernel(State& s, CUgraph in, const KernelLaunch& launch, std::span<const NodeId> deps) {
+  std::lock_guard lock(s.mutex);
+  Context& c = *s.context;
+  GK_CHECK(s.check_usable());
+  GK_CHECK(c.bind());
+  GK_TRY(const CUfunction f, function_of(c, launch.function));
+  GK_CHECK(s.gather(in, deps));
+  const CUDA_KERNEL_NODE_PARAMS p = kernel_params(f, launch);
+  CUgraphNode node = nullptr;
+  GK_CHECK(GK_CU(c, cuGraphAddKernelNode, &node, in, s.deps.data(), s.deps.size(), &p));
+  return s.add(in, State::Kind::Kernel, {&node, 1}, {&node, 1});
+}
 
-  explicit State(std::shared_ptr<Context> c) : context(std::move(c)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() {
-    if (graph != nullptr && context->bind()) (void)GK_CU(*context, cuGraphDestroy, graph);
-  }
-  NodeId add(std::span<const CUgraphNode> last, Kind kind) {
-    entries.push_back({static_cast<uint32_t>(nodes.size()), static_cast<uint32_t>(last.size()), kind});
-    nodes.insert(nodes.end(), last.begin(), last.end());
-    return static_cast<NodeId>(entries.size() - 1);
-  }
-  Result<CUgraphNode> single(NodeId node, Kind kind) const {
-    if (node < 0 || static_cast<size_t>(node) >= entries.size() ||
-        entries[static_cast<size_t>(node)].kind != kind) {
-      return fail(ErrorKind::Device, "E0508", fmt::format("node {} is not there or of another kind", node));
-    }
-    return nodes[entries[static_cast<size_t>(node)].begin];
-  }
-};
+Result<NodeId> add_copy(State& s, CUgraph in, const CopyOp& op, std::span<const NodeId> deps) {
+  std::lock_guard lock(s.mutex);
+  Context& c = *s.context;
+  GK_CHECK(s.check_usable());
+  GK_CHECK(c.bind());
+  GK_CHECK(s.gather(in, deps));
+  const CUDA_MEMCPY3D p = copy_params(op);
+  CUgraphNode node = nullptr;
+  GK_CHECK(GK_CU(c, cuGraphAddMemcpyNode, &node, in, s.deps.data(), s.deps.size(), &p, c.handle));
+  return s.add(in, State::Kind::Copy, {&node, 1}, {&node, 1});
+}
 
-class CudaGraphExec : public GraphExec {
- public:
-  CudaGraphExec(std::shared_ptr<State> state, CUgraphExec exec) : state_(std::move(state)), exec_(exec) {}
-  ~CudaGraphExec() override {
-    // Legal while launches are in flight: the driver keeps what they need.
-    if (state_->context->bind()) (void)GK_CU(*state_->context, cuGraphExecDestroy, exec_);
-  }
+namespace {
 
-  Result<void> launch(Stream& s) override {
-    Context& c = *state_->context;
-    auto* stream = dynamic_cast<CudaStream*>(&s);
-    if (stream == nullptr || &stream->context() != &c) {
-      return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
-    }
-    GK_CHECK(c.bind());
-    return GK_CU(c, cuGraphLaunch, exec_, stream->handle());
-  }
+using Function = std::function<void()>;
 
-  Result<void> set_kernel(NodeId node, const KernelLaunch& launch) override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    GK_TRY(const CUgraphNode n, state_->single(node, State::Kind::Kernel));
-    GK_TRY(const CUfunction f, function_of(c, launch.function));
-    const CUDA_KERNEL_NODE_PARAMS p = kernel_params(f, launch);
-    return GK_CU(c, cuGraphExecKernelNodeSetParams, exec_, n, &p);
-  }
-
-  Result<void> set_copy(NodeId node, const CopyOp& op) override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    GK_TRY(const CUgraphNode n, state_->single(node, State::Kind::Copy));
-    const CUDA_MEMCPY3D p = copy_params(op);
-    return GK_CU(c, cuGraphExecMemcpyNodeSetParams, exec_, n, &p, c.handle);
-  }
-
-  bool can_set_matmul() const override { return false; }
-
- private:
-  std::shared_ptr<State> state_;
-  CUgraphExec exec_;
-};
-
-class CudaGraph : public Graph {
- public:
-  explicit CudaGraph(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-  Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    GK_TRY(const CUfunction f, function_of(c, launch.function));
-    GK_CHECK(gather(deps));
-    const CUDA_KERNEL_NODE_PARAMS p = kernel_params(f, launch);
-    CUgraphNode node = nullptr;
-    GK_CHECK(GK_CU(c, cuGraphAddKernelNode, &node, state_->graph, deps_.data(), deps_.size(), &p));
-    return state_->add({&node, 1}, State::Kind::Kernel);
-  }
-
-  Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    GK_CHECK(gather(deps));
-    const CUDA_MEMCPY3D p = copy_params(op);
-    CUgraphNode node = nullptr;
-    GK_CHECK(GK_CU(c, cuGraphAddMemcpyNode, &node, state_->graph, deps_.data(), deps_.size(), &p, c.handle));
-    return state_->add({&node, 1}, State::Kind::Copy);
-  }
-
-  Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    library::CublasLt* blas = c.blas();
-    if (blas == nullptr) return fail(ErrorKind::Device, "E0507", "cuBLASLt was not found");
-    GK_CHECK(gather(deps));
-    std::lock_guard lock(c.capture_mutex());
-    GK_TRY(const CUstream stream, c.capture_stream());
-    // All that the library allocates or loads happens before the capture begins.
-    GK_CHECK(blas->prepare(op));
-    GK_CHECK(blas->warm(op, stream, [&] { return GK_CU(c, cuStreamSynchronize, stream); }));
-    GK_CHECK(GK_CU(c, cuStreamBeginCaptureToGraph, stream, state_->graph, deps_.data(),
-                   static_cast<const CUgraphEdgeData*>(nullptr), deps_.size(),
-                   CU_STREAM_CAPTURE_MODE_RELAXED));
-    Result<void> outcome = blas->run(op, stream);
-    std::vector<CUgraphNode> last;
-    if (outcome) outcome = frontier(stream, last);
-    // The capture is ended on every way out, or the stream is lost.
-    CUgraph ended = nullptr;
-    Result<void> end = GK_CU(c, cuStreamEndCapture, stream, &ended);
-    GK_CHECK(std::move(outcome));
-    GK_CHECK(std::move(end));
-    has_library_calls_ = true;
-    return state_->add(last, State::Kind::Library);
-  }
-
-  Result<std::unique_ptr<GraphExec>> instantiate() override {
-    Context& c = *state_->context;
-    GK_CHECK(c.bind());
-    CUgraphExec exec = nullptr;
-    // A library may have captured allocations of its own: they end with each launch.
-    const unsigned long long flags = has_library_calls_ ? CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH : 0;
-    GK_CHECK(GK_CU(c, cuGraphInstantiateWithFlags, &exec, state_->graph, flags));
-    return std::make_unique<CudaGraphExec>(state_, exec);
-  }
-
-  int64_t num_nodes() const override {
-    size_t n = 0;
-    Context& c = *state_->context;
-    if (!c.bind() || !GK_CU(c, cuGraphGetNodes, state_->graph, static_cast<CUgraphNode*>(nullptr), &n))
-      return -1;
-    return static_cast<int64_t>(n);
-  }
-  int64_t num_edges() const override {
-    size_t n = 0;
-    Context& c = *state_->context;
-    CUgraphNode* const none = nullptr;
-    if (!c.bind() || !GK_CU(c, cuGraphGetEdges_v2, state_->graph, none, none,
-                            static_cast<CUgraphEdgeData*>(nullptr), &n)) {
-      return -1;
-    }
-    return static_cast<int64_t>(n);
-  }
-
- private:
-  Result<void> gather(std::span<const NodeId> deps) {
-    deps_.clear();
-    for (NodeId d : deps) {
-      if (d < 0 || static_cast<size_t>(d) >= state_->entries.size()) {
-        return fail(ErrorKind::Device, "E0508", fmt::format("the graph has no node {} to come after", d));
-      }
-      const State::Entry& e = state_->entries[static_cast<size_t>(d)];
-      for (uint32_t i = 0; i < e.count; ++i) deps_.push_back(state_->nodes[e.begin + i]);
-    }
-    return {};
-  }
-
-  // What later work must come after. Only readable while the capture is active.
-  Result<void> frontier(CUstream stream, std::vector<CUgraphNode>& last) {
-    Context& c = *state_->context;
-    CUstreamCaptureStatus status{};
-    cuuint64_t id = 0;
-    CUgraph graph = nullptr;
-    const CUgraphNode* nodes = nullptr;
-    const CUgraphEdgeData* edges = nullptr;
-    size_t count = 0;
-    GK_CHECK(GK_CU(c, cuStreamGetCaptureInfo_v3, stream, &status, &id, &graph, &nodes, &edges, &count));
-    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) {
-      return fail(ErrorKind::Capture, "E0706", "a library call ended the capture that it was part of");
-    }
-    last.assign(nodes, nodes + count);
-    return {};
-  }
-
-  std::shared_ptr<State> state_;
-  std::vector<CUgraphNode> deps_;
-  bool has_library_calls_ = false;
-};
+// The driver may not see an exception, and these may not call the driver.
+void CUDA_CB call(void* data) noexcept { (*static_cast<Function*>(data))(); }
+void CUDA_CB destroy(void* data) noexcept { delete static_cast<Function*>(data); }
+void CUDA_CB call_and_destroy(void* data) noexcept {
+  const std::unique_ptr<Function> f(static_cast<Function*>(data));
+  if (*f) (*f)();
+}
+void keep_as_it_is(void*) {}
+void forget(void* data) { *static_cast<Function*>(data) = nullptr; }
 
 }  // namespace
 
+Result<NodeId> add_host_call(State& s, CUgraph in, std::function<void()> f, std::span<const NodeId> deps) {
+  std::lock_guard lock(s.mutex);
+  if (in != s.graph) {
+    return fail(ErrorKind::Unsupported, "E0405", "a conditional node's body cannot call the host program");
+  }
+  if (!f) return fail(ErrorKind::Device, "E0506", "there is no function to call");
+  Context& c = *s.context;
+  GK_CHECK(s.check_usable());
+  GK_CHECK(c.bind());
+  GK_CHECK(s.gather(in, deps));
+  auto* function = new Function(std::move(f));
+  GK_TRY(const CUuserObject object, retain_object(s, function, keep_as_it_is, destroy));
+  CUDA_HOST_NODE_PARAMS p{};
+  p.fn = call;
+  p.userData = function;
+  CUgraphNode node = nullptr;
+  if (Result<void> r = GK_CU(c, cuGraphAddHostNode, &node, in, s.deps.data(), s.deps.size(), &p); !r) {
+    (void)GK_CU(c, cuGraphReleaseUserObject, s.graph, object, 1U);
+    return fail(std::move(r).error());
+  }
+  s.functions.emplace_back(s.next_id(), object);
+  return s.add(in, State::Kind::HostCall, {&node, 1}, {&node, 1});
+}
+
+CudaGraph::~CudaGraph() {
+  if (state_->capture) (void)cuda::end_capture(*state_);
+}
+
+Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {
+  std::lock_guard lock(state_->mutex);
+  Context& c = *state_->context;
+  GK_CHECK(state_->check_usable());
+  if (state_->capture) {
+    return fail(ErrorKind::Capture, "E0712", "a graph cannot be instantiated while it captures a stream");
+  }
+  GK_CHECK(c.bind());
+  Relaxed relaxed(c);
+  GK_CHECK(use_up_handles(*state_));
+  CUgraphExec exec = nullptr;
+  // A library may have captured allocations of its own: they end with each launch.
+  const unsigned long long flags =
+      state_->has_captured_work ? CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH : 0;
+  GK_CHECK(GK_CU(c, cuGraphInstantiateWithFlags, &exec, state_->graph, flags));
+  return make_exec(state_, exec, num_nodes());
+}
+
+template <class Count>
+int64_t CudaGraph::sum(Count count) const {
+  std::lock_guard lock(state_->mutex);
+  if (!state_->context->bind()) return -1;
+  int64_t total = 0;
+  const auto add = [&](CUgraph g) {
+    size_t n = 0;
+    if (!count(g, &n)) return false;
+    total += static_cast<int64_t>(n);
+    return true;
+  };
+  if (!add(state_->graph)) return -1;
+  for (const State::Body& b : state_->bodies) {
+    if (!add(b.graph)) return -1;
+  }
+  return total;
+}
+
+int64_t CudaGraph::num_nodes() const {
+  Context& c = *state_->context;
+  return sum([&](CUgraph g, size_t* n) {
+    return GK_CU(c, cuGraphGetNodes, g, static_cast<CUgraphNode*>(nullptr), n).has_value();
+  });
+}
+
+int64_t CudaGraph::num_edges() const {
+  Context& c = *state_->context;
+  CUgraphNode* const none = nullptr;
+  return sum([&](CUgraph g, size_t* n) {
+    return GK_CU(c, cuGraphGetEdges_v2, g, none, none, static_cast<CUgraphEdgeData*>(nullptr), n).has_value();
+  });
+}
+
+int64_t CudaGraph::mark() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->next_id();
+}
+
+Result<void> CudaGraph::retain(std::function<void()> f) {
+  std::lock_guard lock(state_->mutex);
+  GK_CHECK(state_->check_usable());
+  GK_CHECK(state_->context->bind());
+  GK_CHECK(retain_object(*state_, new Function(std::move(f)), forget, call_and_destroy));
+  return {};
+}
+
+std::vector<void*> CudaGraph::native_nodes(NodeId node) const {
+  std::lock_guard lock(state_->mutex);
+  if (node < 0 || node >= state_->next_id()) return {};
+  const auto nodes = state_->last_of(state_->entries[static_cast<size_t>(node)]);
+  return {nodes.begin(), nodes.end()};
+}
+
 Result<std::unique_ptr<Graph>> create_graph(std::shared_ptr<Context> context) {
   GK_CHECK(context->bind());
-  auto state = std::make_shared<State>(std::move(context));
-  GK_CHECK(GK_CU(*state->context, cuGraphCreate, &state->graph, 0U));
+  CUgraph graph = nullptr;
+  GK_CHECK(GK_CU(*context, cuGraphCreate, &graph, 0U));
+  return std::make_unique<CudaGraph>(std::make_shared<State>(std::move(context), graph, true));
+}
+
+Result<std::unique_ptr<Graph>> wrap_graph(std::shared_ptr<Context> context, CUgraph graph,
+                                          std::span<void* const> after, NodeId& frontier) {
+  frontier = -1;
+  if (graph == nullptr) return fail(ErrorKind::Device, "E0510", "there is no graph to add to");
+  GK_CHECK(context->bind());
+  auto state = std::make_shared<State>(std::move(context), graph, false);
+  Context& c = *state->context;
+  if (!after.empty()) {
+    size_t n = 0;
+    GK_CHECK(GK_CU(c, cuGraphGetNodes, graph, static_cast<CUgraphNode*>(nullptr), &n));
+    std::vector<CUgraphNode> all(n);
+    if (n > 0) GK_CHECK(GK_CU(c, cuGraphGetNodes, graph, all.data(), &n));
+    const std::unordered_set<CUgraphNode> its(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));
+    std::vector<CUgraphNode> nodes;
+    for (void* p : after) nodes.push_back(static_cast<CUgraphNode>(p));
+    for (const CUgraphNode node : nodes) {
+      if (!its.contains(node)) {
+        return fail(ErrorKind::Device, "E0510", "a node to come after is not one of the graph");
+      }
+    }
+    frontier = state->add(graph, State::Kind::Foreign, nodes, {});
+  }
   return std::make_unique<CudaGraph>(std::move(state));
 }
 

@@ -32,13 +32,16 @@ class CudaModule : public Module {
   CudaModule(std::shared_ptr<Context> context, CUmodule m, int64_t shared_bytes_max)
       : context_(std::move(context)), module_(m), shared_bytes_max_(shared_bytes_max) {}
   ~CudaModule() override {
-    if (context_->bind()) (void)GK_CU(*context_, cuModuleUnload, module_);
+    if (!context_->bind()) return;
+    Relaxed relaxed(*context_);
+    (void)GK_CU(*context_, cuModuleUnload, module_);
   }
 
   Result<Function*> function(std::string_view name) override {
     std::lock_guard lock(mutex_);
     if (const auto known = functions_.find(name); known != functions_.end()) return known->second.get();
     GK_CHECK(context_->bind());
+    Relaxed relaxed(*context_);
     std::string key(name);
     CUfunction f = nullptr;
     if (Result<void> found = GK_CU(*context_, cuModuleGetFunction, &f, module_, key.c_str()); !found) {
@@ -73,6 +76,7 @@ Result<std::shared_ptr<Module>> load_module(std::shared_ptr<Context> context, co
     return fail(ErrorKind::Device, "E0504", fmt::format("code {} is not for a CUDA device", code.key));
   }
   GK_CHECK(context->bind());
+  Relaxed relaxed(*context);
   JitLog log;
   CUmodule m = nullptr;
   Result<void> loaded =
@@ -84,6 +88,7 @@ Result<std::shared_ptr<Module>> load_module(std::shared_ptr<Context> context, co
 
 Result<std::string> assemble(Context& context, std::string_view ptx) {
   GK_CHECK(context.bind());
+  Relaxed relaxed(context);
   JitLog log;
   CUlinkState link = nullptr;
   GK_CHECK(GK_CU(context, cuLinkCreate, static_cast<unsigned>(log.options.size()), log.options.data(),

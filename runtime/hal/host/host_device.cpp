@@ -58,6 +58,17 @@ class HostDevice : public Device {
     return host::create_graph(shared_);
   }
 
+  Result<std::unique_ptr<Stream>> wrap_stream(void*) override { return none_to_wrap("streams"); }
+  Result<std::unique_ptr<Event>> wrap_event(void*) override { return none_to_wrap("events"); }
+  Result<std::unique_ptr<Graph>> wrap_graph(void*, std::span<void* const>, NodeId& frontier) override {
+    frontier = -1;
+    return none_to_wrap("graphs");
+  }
+  Result<void> trim_graph_memory() override {
+    shared_->count();
+    return {};
+  }
+
   Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) override {
     return move(dst, src, size_bytes, s);
   }
@@ -84,6 +95,11 @@ class HostDevice : public Device {
     GK_CHECK(s.synchronize());
     if (size_bytes > 0) std::memcpy(dst, src, static_cast<size_t>(size_bytes));
     return {};
+  }
+
+  tl::unexpected<Error> none_to_wrap(std::string_view what) {
+    shared_->count();
+    return fail(ErrorKind::Device, "E0510", fmt::format("the host device has no {} of a driver's", what));
   }
 
   static tl::unexpected<Error> out_of_memory(int64_t size_bytes) {

@@ -76,7 +76,7 @@ bool HostStream::perform(Item& item) {
   if (auto* op = std::get_if<Op>(&item)) {
     execute(*op, shared_->workers);
   } else if (auto* list = std::get_if<std::shared_ptr<OpList>>(&item)) {
-    for (const auto& op : (*list)->ops) execute(*op, shared_->workers);
+    execute(**list, shared_->workers);
     (*list)->running.fetch_sub(1, std::memory_order_release);
   } else if (auto* signal = std::get_if<Signal>(&item)) {
     signal->flag->set();
@@ -106,6 +106,37 @@ Result<NodeId> HostStream::matmul(const MatMulOp& op, std::span<const NodeId>) {
   GK_TRY(MatMulWork work, make_matmul(op));
   submit(Op{work});
   return 0;
+}
+
+Result<NodeId> HostStream::host_call(std::function<void()> f, std::span<const NodeId>) {
+  shared_->count();
+  GK_TRY(HostCall call, make_host_call(std::move(f)));
+  submit(Op{std::move(call)});
+  return 0;
+}
+
+Result<NodeId> HostStream::conditional(const ConditionalOp& op, std::span<const NodeId>) {
+  GK_CHECK(check(op));
+  while (true) {
+    GK_CHECK(synchronize());
+    const bool taken = holds(op.condition);
+    if (op.kind == ConditionalOp::Kind::If) {
+      if (taken || op.has_else) GK_CHECK(op.record(*this, taken ? 0 : 1));
+      return 0;
+    }
+    if (!taken) return 0;
+    GK_CHECK(op.record(*this, 0));
+  }
+}
+
+Result<bool> HostStream::is_capturing() {
+  shared_->count();
+  return false;
+}
+
+bool HostStream::idle() const {
+  const uint64_t done = completed_.load(std::memory_order_acquire);
+  return done >= submitted_.load(std::memory_order_acquire);
 }
 
 void HostStream::launch(std::shared_ptr<OpList> list) {

@@ -40,13 +40,6 @@ class HostEvent : public Event {
   std::shared_ptr<Flag> flag_;
 };
 
-/// A graph's operations in order. `running` counts launches that were submitted and are not done, so that an
-/// update knows whether it may change the list in place.
-struct OpList {
-  std::vector<std::shared_ptr<const Op>> ops;
-  std::atomic<int64_t> running{0};
-};
-
 class HostStream : public Stream {
  public:
   explicit HostStream(std::shared_ptr<Shared> shared);
@@ -54,12 +47,19 @@ class HostStream : public Stream {
   Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) override;
   Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override;
   Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override;
+  Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override;
+  Result<NodeId> conditional(const ConditionalOp& op, std::span<const NodeId> deps) override;
+  void* native() const override { return nullptr; }
+  Result<bool> is_capturing() override;
   Result<void> synchronize() override;
   Result<std::unique_ptr<Event>> record() override;
   Result<void> wait(Event& e) override;
   void launch(std::shared_ptr<OpList> list);
   /// Waits for what was submitted before the call.
   void drain();
+  bool idle() const;
+  /// Set while a graph counts the stream as captured; whoever sets it clears it.
+  const std::shared_ptr<std::atomic<bool>>& captured() const { return captured_; }
 
  private:
   struct Signal {
@@ -79,6 +79,7 @@ class HostStream : public Stream {
   std::deque<Item> queue_;  // under mutex_
   std::atomic<uint64_t> submitted_{0};
   std::atomic<uint64_t> completed_{0};
+  std::shared_ptr<std::atomic<bool>> captured_ = std::make_shared<std::atomic<bool>>(false);
   std::thread thread_;
 };
 

@@ -34,6 +34,11 @@ Result<MatMulWork> make_matmul(const MatMulOp& op) {
   return MatMulWork{*op.call, op.a, op.b, op.bias, op.c};
 }
 
+Result<HostCall> make_host_call(std::function<void()> f) {
+  if (!f) return fail(ErrorKind::Device, "E0506", "there is no function to call");
+  return HostCall{std::make_shared<const std::function<void()>>(std::move(f))};
+}
+
 static void run(const KernelOp& op, Workers& workers) {
   if (op.items <= 0) return;
   if (op.items <= op.grain) {
@@ -69,8 +74,38 @@ static void run(const MatMulWork& op, Workers& workers) {
   library::HostBlas::get()->run({&op.call, op.a, op.b, op.bias, op.c}, for_each);
 }
 
+static void run(const HostCall& op, Workers&) { (*op.f)(); }
+static void run(const Conditional&, Workers&) {}
+
+std::string_view name_of(const Op& op) {
+  constexpr std::string_view kNames[] = {"kernel", "copy", "matrix product", "host call", "conditional"};
+  return kNames[op.index()];
+}
+
 void execute(const Op& op, Workers& workers) {
   std::visit([&](const auto& o) { run(o, workers); }, op);
 }
+
+bool holds(const void* condition) {
+  // Read anew at every turn: a kernel writes it.
+  return *static_cast<const volatile uint8_t*>(condition) != 0;
+}
+
+static void run_sequence(const OpList& list, int32_t sequence, Workers& workers) {
+  if (sequence < 0) return;
+  for (const NodeId id : list.topology->sequences[static_cast<size_t>(sequence)].nodes) {
+    const Op& op = *list.ops[static_cast<size_t>(id)];
+    const auto* c = std::get_if<Conditional>(&op);
+    if (c == nullptr) {
+      execute(op, workers);
+    } else if (c->kind == ConditionalOp::Kind::While) {
+      while (holds(c->condition)) run_sequence(list, c->bodies[0], workers);
+    } else {
+      run_sequence(list, c->bodies[holds(c->condition) ? 0 : 1], workers);
+    }
+  }
+}
+
+void execute(const OpList& list, Workers& workers) { run_sequence(list, 0, workers); }
 
 }  // namespace gk::hal::host

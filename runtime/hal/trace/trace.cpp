@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
 #include <mutex>
 
 namespace gk::hal::trace {
@@ -17,10 +18,27 @@ class Log {
     ++calls_;
     if (calls_log_.size() == TraceDevice::kLogLimit) calls_log_.pop_front();
     calls_log_.push_back({std::string(name), size_bytes, std::move(detail)});
+    if (const auto next = fail_next_.find(name); next != fail_next_.end()) {
+      const ErrorKind kind = next->second;
+      fail_next_.erase(next);
+      return give(kind, name);
+    }
     if (fail_in_ < 0 || fail_in_-- > 0) return {};
-    failed_ = true;
-    return fail(kind_, kind_ == ErrorKind::OutOfMemory ? "E0601" : "E0503",
-                fmt::format("{} failed: a failure was asked for", name));
+    return give(kind_, name);
+  }
+  void fail_next(std::string_view name, ErrorKind kind) {
+    std::lock_guard lock(mutex_);
+    fail_next_.insert_or_assign(std::string(name), kind);
+    failed_ = false;
+  }
+  std::string failed_call() const {
+    std::lock_guard lock(mutex_);
+    return failed_call_;
+  }
+  /// Keeps an executable that could not be destroyed.
+  void keep(std::unique_ptr<GraphExec> exec) {
+    std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(exec));
   }
   void fail_at(int64_t k, ErrorKind kind) {
     std::lock_guard lock(mutex_);
@@ -46,8 +64,18 @@ class Log {
   std::atomic<int64_t> allocations{0}, bytes{0}, modules{0}, streams{0}, events{0}, graphs{0}, execs{0};
 
  private:
+  tl::unexpected<Error> give(ErrorKind kind, std::string_view name) {
+    failed_ = true;
+    failed_call_ = name;
+    return fail(kind, kind == ErrorKind::OutOfMemory ? "E0601" : "E0503",
+                fmt::format("{} failed: a failure was asked for", name));
+  }
+
   mutable std::mutex mutex_;
   std::deque<Call> calls_log_;
+  std::map<std::string, ErrorKind, std::less<>> fail_next_;
+  std::string failed_call_;
+  std::vector<std::unique_ptr<GraphExec>> kept_;
   int64_t calls_ = 0;
   int64_t fail_in_ = -1;
   ErrorKind kind_ = ErrorKind::Device;
@@ -101,39 +129,74 @@ class TraceEvent : public Event {
   std::unique_ptr<Event> inner_;
 };
 
-/// What stream and graph have in common.
+std::string text(const ConditionalOp& op) {
+  return op.kind == ConditionalOp::Kind::While ? "while" : op.has_else ? "if else" : "if";
+}
+tl::unexpected<Error> foreign(std::string_view what) {
+  return fail(ErrorKind::Device, "E0506", fmt::format("this {} is not one of the trace device", what));
+}
+
+/// What stream, graph and body have in common: Base is Stream, Graph or Recorder.
 template <class Base>
 class TraceRecorder : public Base {
  public:
-  TraceRecorder(LogPtr log, std::unique_ptr<Base> inner, std::string verb)
-      : log_(std::move(log)), inner_(std::move(inner)), verb_(std::move(verb)) {}
+  TraceRecorder(LogPtr log, Base& inner, std::string verb)
+      : log_(std::move(log)), target_(&inner), verb_(std::move(verb)) {}
   Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) override {
     GK_CHECK(log_->call(verb_ + " kernel", 0, text(launch)));
-    return inner_->kernel(launch, deps);
+    return target_->kernel(launch, deps);
   }
   Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override {
     GK_CHECK(log_->call(verb_ + " copy", op.size_bytes));
-    return inner_->copy(op, deps);
+    return target_->copy(op, deps);
   }
   Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override {
     GK_CHECK(log_->call(verb_ + " matmul", 0, text(*op.call)));
-    return inner_->matmul(op, deps);
+    return target_->matmul(op, deps);
   }
-  Base& inner() { return *inner_; }
+  Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override {
+    GK_CHECK(log_->call(verb_ + " host call"));
+    return target_->host_call(std::move(f), deps);
+  }
+  Result<NodeId> conditional(const ConditionalOp& op, std::span<const NodeId> deps) override;
+  Base& inner() { return *target_; }
 
  protected:
   LogPtr log_;
-  std::unique_ptr<Base> inner_;
+  Base* target_;
   std::string verb_;
 };
+
+class TraceBody : public TraceRecorder<Recorder> {
+ public:
+  using TraceRecorder::TraceRecorder;
+};
+
+template <class Base>
+Result<NodeId> TraceRecorder<Base>::conditional(const ConditionalOp& op, std::span<const NodeId> deps) {
+  GK_CHECK(log_->call(verb_ + " conditional", 0, text(op)));
+  ConditionalOp wrapped = op;
+  if (op.record) {
+    wrapped.record = [this, &op](Recorder& r, int body) {
+      TraceBody traced(log_, r, verb_);
+      return op.record(traced, body);
+    };
+  }
+  return target_->conditional(wrapped, deps);
+}
 
 class TraceStream : public TraceRecorder<Stream> {
  public:
   TraceStream(LogPtr log, std::unique_ptr<Stream> inner)
-      : TraceRecorder(std::move(log), std::move(inner), "launch") {
+      : TraceRecorder(std::move(log), *inner, "launch"), inner_(std::move(inner)) {
     ++log_->streams;
   }
   ~TraceStream() override { --log_->streams; }
+  void* native() const override { return inner_->native(); }
+  Result<bool> is_capturing() override {
+    GK_CHECK(log_->call("query capture"));
+    return inner_->is_capturing();
+  }
   Result<void> synchronize() override {
     // The wait happens even when it is to fail: what was promised to be idle afterwards must be.
     const Result<void> asked = log_->call("synchronize stream");
@@ -148,10 +211,12 @@ class TraceStream : public TraceRecorder<Stream> {
   Result<void> wait(Event& e) override {
     GK_CHECK(log_->call("stream waits for event"));
     auto* event = dynamic_cast<TraceEvent*>(&e);
-    if (event == nullptr)
-      return fail(ErrorKind::Device, "E0506", "this event is not one of the trace device");
+    if (event == nullptr) return foreign("event");
     return inner_->wait(event->inner());
   }
+
+ private:
+  std::unique_ptr<Stream> inner_;
 };
 
 class TraceExec : public GraphExec {
@@ -159,33 +224,59 @@ class TraceExec : public GraphExec {
   TraceExec(LogPtr log, std::unique_ptr<GraphExec> inner) : log_(std::move(log)), inner_(std::move(inner)) {
     ++log_->execs;
   }
-  ~TraceExec() override { --log_->execs; }
+  ~TraceExec() override { (void)destroy(); }
   Result<void> launch(Stream& s) override {
-    GK_CHECK(log_->call("launch graph"));
+    GK_CHECK(call("launch graph"));
     auto* stream = dynamic_cast<TraceStream*>(&s);
-    if (stream == nullptr)
-      return fail(ErrorKind::Device, "E0506", "this stream is not one of the trace device");
+    if (stream == nullptr) return foreign("stream");
     return inner_->launch(stream->inner());
   }
   Result<void> set_kernel(NodeId node, const KernelLaunch& launch) override {
-    GK_CHECK(log_->call("set kernel", 0, text(launch)));
+    GK_CHECK(call("set kernel", 0, text(launch)));
     return inner_->set_kernel(node, launch);
   }
   Result<void> set_copy(NodeId node, const CopyOp& op) override {
-    GK_CHECK(log_->call("set copy", op.size_bytes));
+    GK_CHECK(call("set copy", op.size_bytes));
     return inner_->set_copy(node, op);
   }
-  bool can_set_matmul() const override { return inner_->can_set_matmul(); }
+  Result<void> set_matmul(NodeId node, const MatMulOp& op) override {
+    GK_CHECK(call("set matmul", 0, text(*op.call)));
+    return inner_->set_matmul(node, op);
+  }
+  bool can_set_matmul() const override { return inner_ != nullptr && inner_->can_set_matmul(); }
+  Result<void> update(Graph& g) override;
+  Result<void> upload(Stream& s) override {
+    GK_CHECK(call("upload graph"));
+    auto* stream = dynamic_cast<TraceStream*>(&s);
+    if (stream == nullptr) return foreign("stream");
+    return inner_->upload(stream->inner());
+  }
+  Result<void> destroy() override {
+    if (inner_ == nullptr) return {};
+    Result<void> gone = log_->call("destroy executable");
+    if (gone) gone = inner_->destroy();
+    if (gone) {
+      --log_->execs;
+      inner_.reset();
+    } else {
+      log_->keep(std::move(inner_));
+    }
+    return gone;
+  }
 
  private:
+  Result<void> call(std::string_view name, int64_t size_bytes = 0, std::string detail = {}) {
+    if (inner_ == nullptr) return fail(ErrorKind::Capture, "E0716", "this executable was destroyed");
+    return log_->call(name, size_bytes, std::move(detail));
+  }
   LogPtr log_;
-  std::unique_ptr<GraphExec> inner_;
+  std::unique_ptr<GraphExec> inner_;  // null: destroyed, or that was tried
 };
 
 class TraceGraph : public TraceRecorder<Graph> {
  public:
   TraceGraph(LogPtr log, std::unique_ptr<Graph> inner)
-      : TraceRecorder(std::move(log), std::move(inner), "add") {
+      : TraceRecorder(std::move(log), *inner, "add"), inner_(std::move(inner)) {
     ++log_->graphs;
   }
   ~TraceGraph() override { --log_->graphs; }
@@ -196,7 +287,47 @@ class TraceGraph : public TraceRecorder<Graph> {
   }
   int64_t num_nodes() const override { return inner_->num_nodes(); }
   int64_t num_edges() const override { return inner_->num_edges(); }
+  Result<void> begin_capture(Stream& s, CaptureMode mode, std::span<const NodeId> after) override {
+    GK_CHECK(log_->call("begin capture"));
+    auto* stream = dynamic_cast<TraceStream*>(&s);
+    if (stream == nullptr) return foreign("stream");
+    return inner_->begin_capture(stream->inner(), mode, after);
+  }
+  Result<NodeId> captured() override {
+    GK_CHECK(log_->call("read capture"));
+    return inner_->captured();
+  }
+  Result<void> resume_capture(NodeId node) override {
+    GK_CHECK(log_->call("resume capture"));
+    return inner_->resume_capture(node);
+  }
+  Result<void> end_capture() override {
+    // The stream is restored even when the call is to fail.
+    Result<void> asked = log_->call("end capture");
+    GK_CHECK(inner_->end_capture());
+    return asked;
+  }
+  int64_t mark() const override { return inner_->mark(); }
+  Result<void> rollback(int64_t mark) override {
+    GK_CHECK(log_->call("remove nodes"));
+    return inner_->rollback(mark);
+  }
+  Result<void> retain(std::function<void()> f) override {
+    GK_CHECK(log_->call("retain object"));
+    return inner_->retain(std::move(f));
+  }
+  std::vector<void*> native_nodes(NodeId node) const override { return inner_->native_nodes(node); }
+
+ private:
+  std::unique_ptr<Graph> inner_;
 };
+
+Result<void> TraceExec::update(Graph& g) {
+  GK_CHECK(call("update graph"));
+  auto* graph = dynamic_cast<TraceGraph*>(&g);
+  if (graph == nullptr) return foreign("graph");
+  return inner_->update(graph->inner());
+}
 
 class Tracer : public TraceDevice {
  public:
@@ -235,6 +366,27 @@ class Tracer : public TraceDevice {
     GK_TRY(std::unique_ptr<Graph> graph, inner_->create_graph());
     return std::make_unique<TraceGraph>(log_, std::move(graph));
   }
+  Result<std::unique_ptr<Stream>> wrap_stream(void* native) override {
+    GK_CHECK(log_->call("wrap stream"));
+    GK_TRY(std::unique_ptr<Stream> stream, inner_->wrap_stream(native));
+    return std::make_unique<TraceStream>(log_, std::move(stream));
+  }
+  Result<std::unique_ptr<Event>> wrap_event(void* native) override {
+    GK_CHECK(log_->call("wrap event"));
+    GK_TRY(std::unique_ptr<Event> event, inner_->wrap_event(native));
+    return std::make_unique<TraceEvent>(log_, std::move(event));
+  }
+  Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,
+                                            NodeId& frontier) override {
+    frontier = -1;
+    GK_CHECK(log_->call("wrap graph"));
+    GK_TRY(std::unique_ptr<Graph> graph, inner_->wrap_graph(native, after, frontier));
+    return std::make_unique<TraceGraph>(log_, std::move(graph));
+  }
+  Result<void> trim_graph_memory() override {
+    GK_CHECK(log_->call("trim graph memory"));
+    return inner_->trim_graph_memory();
+  }
   Result<void> read(void* dst, const void* src, int64_t size_bytes, Stream& s) override {
     GK_CHECK(log_->call("read", size_bytes));
     GK_TRY(Stream* const stream, unwrap(s));
@@ -261,14 +413,15 @@ class Tracer : public TraceDevice {
             log_->events,      log_->graphs, log_->execs};
   }
   void fail_at(int64_t k, ErrorKind kind) override { log_->fail_at(k, kind); }
+  void fail_next(std::string_view name, ErrorKind kind) override { log_->fail_next(name, kind); }
   bool failed() const override { return log_->failed(); }
+  std::string failed_call() const override { return log_->failed_call(); }
   Device& inner() override { return *inner_; }
 
  private:
   static Result<Stream*> unwrap(Stream& s) {
     auto* stream = dynamic_cast<TraceStream*>(&s);
-    if (stream == nullptr)
-      return fail(ErrorKind::Device, "E0506", "this stream is not one of the trace device");
+    if (stream == nullptr) return foreign("stream");
     return &stream->inner();
   }
 

@@ -1,11 +1,12 @@
 // A device that wraps another one. Promises the same results, a log and a count of every driver-level call,
-// how many objects are alive, and, when asked, a typed failure at the k-th call. Owns nothing of its own. For
-// tests and for `--device=trace`. Thread-safe.
+// how many objects are alive, and, when asked, a typed failure at the k-th call or at the next one of a name.
+// Owns what a failed destruction left. For tests and for `--device=trace`. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/hal/device.h"
@@ -30,11 +31,16 @@ class TraceDevice : public Device {
   virtual std::vector<Call> log() const = 0;
   virtual void clear_log() = 0;
   virtual Alive alive() const = 0;
-  /// Makes the k-th call from now (0: the next) fail once, with an error of that kind, and not happen; a
-  /// release happens all the same, so that nothing leaks by it. -1: never.
+  /// Makes the k-th call from now (0: the next) fail once, with an error of that kind, and not happen; the
+  /// release of memory, the end of a capture and a wait happen all the same, so that nothing leaks by it. An
+  /// executable whose destruction fails counts as alive from then on. -1: never.
   virtual void fail_at(int64_t k, ErrorKind kind = ErrorKind::Device) = 0;
+  /// The same for the next call of that name ("launch graph").
+  virtual void fail_next(std::string_view name, ErrorKind kind = ErrorKind::Device) = 0;
   /// True once the failure that was asked for has been given.
   virtual bool failed() const = 0;
+  /// The name of the call that was made to fail last.
+  virtual std::string failed_call() const = 0;
   virtual Device& inner() = 0;
   static constexpr size_t kLogLimit = 65536;
 };

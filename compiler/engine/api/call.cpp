@@ -1,0 +1,270 @@
+// Calls of functions and kernels: arguments to the evaluator's values and back.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/engine/api/core.h"
+
+namespace gk::engine {
+
+namespace {
+
+using api::LaunchShape;
+using Kind = api::Value::Kind;
+
+// The arguments of one call. Tensors that are the same array share a storage, so that the evaluator sees it.
+class Arguments {
+ public:
+  explicit Arguments(const EngineCore& engine) : engine_(engine) {}
+
+  Result<sema::Value> value(const api::Value& v, const std::string& name, bool is_mut) {
+    switch (v.kind()) {
+      case Kind::None: return fail(ErrorKind::Type, "E0202", "this argument is no value");
+      case Kind::Number: return sema::Value::of_scalar(Scalar{inner(v.dtype()), v.as_int(), v.as_double()});
+      case Kind::Text: return sema::Value::of_string(v.text());
+      case Kind::Array: {
+        GK_TRY(auto t, need_tensor(engine_, v.tensor()));
+        return sema::Value::of_array(array(t, name, is_mut));
+      }
+      default: break;
+    }
+    sema::Value r;
+    r.kind = v.kind() == Kind::List    ? sema::VKind::List
+             : v.kind() == Kind::Tuple ? sema::VKind::Tuple
+                                       : sema::VKind::Record;
+    r.items = std::make_shared<sema::Aggregate>();
+    r.items->names = v.names();
+    for (const auto& i : v.items()) {
+      GK_TRY(auto item, value(i, name, is_mut));
+      r.items->items.push_back(std::move(item));
+    }
+    return r;
+  }
+
+  /// Parts of memory that overlap without being one array: the evaluator, which knows whole arrays, cannot
+  /// see them. Errors: E0404.
+  Result<void> check_overlap() const {
+    for (size_t i = 0; i < seen_.size(); ++i)
+      for (size_t j = i + 1; j < seen_.size(); ++j) {
+        const auto &a = *seen_[i].tensor, &b = *seen_[j].tensor;
+        if (!seen_[i].is_mut && !seen_[j].is_mut) continue;
+        if (a.address() < b.address() + b.size_bytes && b.address() < a.address() + a.size_bytes)
+          return fail(make_error(ErrorKind::Type, "E0404",
+                                 fmt::format("the memory of {} and {} overlaps, and one of them is written",
+                                             label(i), label(j))));
+      }
+    return {};
+  }
+
+  std::vector<sema::StoragePtr> storages() const {
+    std::vector<sema::StoragePtr> out;
+    for (const auto& s : seen_) out.push_back(s.array->storage);
+    return out;
+  }
+
+ private:
+  struct Seen {
+    TensorPtr tensor;
+    sema::ArrayPtr array;
+    bool is_mut = false;
+  };
+  sema::ArrayPtr array(const TensorPtr& t, const std::string& name, bool is_mut) {
+    for (auto& s : seen_)
+      if (s.tensor->address() == t->address() && s.tensor->dtype == t->dtype && s.tensor->shape == t->shape) {
+        s.is_mut = s.is_mut || is_mut;
+        return s.array;
+      }
+    seen_.push_back({t, array_of(t, name), is_mut});
+    return seen_.back().array;
+  }
+  std::string label(size_t i) const { return "`" + seen_[i].array->storage->name + "`"; }
+
+  const EngineCore& engine_;
+  std::vector<Seen> seen_;
+};
+
+Result<api::Value> result_of(ContextCore& c, const sema::Value& v) {
+  switch (v.kind) {
+    case sema::VKind::None: return api::Value();
+    case sema::VKind::Scalar: return api::Value::number(outer(v.scalar.dtype), v.scalar.i, v.scalar.f);
+    case sema::VKind::String: return api::Value(v.text);
+    case sema::VKind::Array: {
+      GK_TRY(auto t, tensor_of(c, v.array));
+      return api::Value(Access::make<api::Tensor>(std::move(t)));
+    }
+    case sema::VKind::Strings: {
+      std::vector<api::Value> items;
+      for (const auto& s : *v.strings) items.emplace_back(s);
+      return api::Value::list(std::move(items));
+    }
+    case sema::VKind::List:
+    case sema::VKind::Tuple:
+    case sema::VKind::Record: {
+      std::vector<api::Value> items;
+      for (const auto& i : v.items->items) {
+        GK_TRY(auto item, result_of(c, i));
+        items.push_back(std::move(item));
+      }
+      if (v.kind == sema::VKind::List) return api::Value::list(std::move(items));
+      if (v.kind == sema::VKind::Tuple) return api::Value::tuple(std::move(items));
+      return api::Value::record(v.items->names, std::move(items));
+    }
+    default:
+      return fail(ErrorKind::Type, "E0211",
+                  fmt::format("the function gives {}, which cannot leave the program", sema::describe(v)));
+  }
+}
+
+}  // namespace
+
+Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Value> args,
+                              const LaunchShape& shape) {
+  auto& module = *callable.module;
+  auto& c = *module.context;
+  auto& ev = *module.evaluator;
+  GK_TRY(auto entry, c.enter());
+  c.interrupted.store(false, std::memory_order_relaxed);
+  const auto& def = *callable.value.callable;
+  const bool kernel = callable.value.kind == sema::VKind::Kernel;
+  if (!kernel && !def.fn)
+    return fail(ErrorKind::Type, "E0207", fmt::format("`{}` cannot be called", callable.name));
+  const auto& params = kernel ? def.kernel->params : def.fn->params;
+  sema::Call call;
+  call.callee = callable.name;
+  call.span = kernel ? def.kernel->name_span : def.fn->name_span;
+  if (args.size() > params.size())
+    return fail(ErrorKind::Type, "E0206",
+                fmt::format("`{}` takes {} arguments, not {}", callable.name, params.size(), args.size()),
+                call.span);
+  if (!kernel && (shape.grid || shape.block || shape.shared_bytes))
+    return fail(ErrorKind::Usage, "E0512",
+                fmt::format("`{}` is no kernel: a launch shape is for kernels", callable.name), call.span);
+  if (shape.block > 1024)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("a block has 1 to 1024 threads, not {}", shape.block),
+                call.span);
+  if (auto most = c.engine->device->info().shared_bytes_max;
+      c.engine->device->info().target == program::TargetKind::Cuda && shape.shared_bytes > most)
+    return fail(
+        ErrorKind::Shape, "E0303",
+        fmt::format("a block has {} bytes of shared memory at most, not {}", most, shape.shared_bytes),
+        call.span);
+  Arguments arguments(*c.engine);
+  std::vector<sema::Value> values;
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto v = arguments.value(args[i], params[i].name, params[i].is_mut);
+    if (!v) return fail(std::move(v.error()).at(params[i].span));
+    values.push_back(std::move(*v));
+  }
+  if (auto ok = arguments.check_overlap(); !ok) return fail(std::move(ok.error()).at(call.span));
+  for (size_t i = 0; i < args.size(); ++i) {
+    sema::CallArg a;
+    a.span = params[i].span;
+    a.value = values[i];
+    a.is_mut = params[i].is_mut;
+    if (a.is_mut) a.place = &values[i];
+    call.args.push_back(std::move(a));
+  }
+  c.effects->layout = {shape.grid, shape.shared_bytes};
+  struct Unshape {
+    DeviceEffectsBase& effects;
+    ~Unshape() { effects.layout = {}; }
+  } unshape{*c.effects};
+  auto made = ev.unit_from_host(
+      [&] {
+        return kernel ? ev.launch_kernel(def, call, shape.block)
+                      : ev.call_value(callable.value, call, ev.root());
+      },
+      c.as_capture(), call.span, arguments.storages());
+  if (!made) return fail(std::move(made.error()));
+  return result_of(c, *made);
+}
+
+}  // namespace gk::engine
+
+namespace gk::api {
+
+Result<Value> Callable::try_call(std::vector<Value> args, LaunchShape shape) const {
+  if (!impl_)
+    return engine::to_public(nullptr, make_error(gk::ErrorKind::Capture, "E0716", "the function is empty"));
+  return engine::guarded(&impl_->module->context->engine->sources,
+                         [&] { return engine::call_value(*impl_, std::move(args), shape); });
+}
+
+const std::string& Callable::name() const {
+  static const std::string none;
+  return impl_ ? impl_->name : none;
+}
+bool Callable::is_kernel() const { return impl_ && impl_->value.kind == sema::VKind::Kernel; }
+Context Callable::context() const { return detail::Access::make<Context>(impl_->module->context); }
+
+namespace {
+
+std::string describe(const TypeInfo& t) {
+  switch (t.kind) {
+    case TypeInfo::Kind::Any: return "any value";
+    case TypeInfo::Kind::None: return "nothing";
+    case TypeInfo::Kind::Number: return std::string(name(t.dtype));
+    case TypeInfo::Kind::Text: return "a text";
+    case TypeInfo::Kind::Array: return "an array";
+    case TypeInfo::Kind::List: return "a list";
+    case TypeInfo::Kind::Tuple: return fmt::format("a tuple of {}", t.items.size());
+    case TypeInfo::Kind::Record: return fmt::format("a record of {}", fmt::join(t.names, ", "));
+  }
+  return "a value";
+}
+
+std::string describe(const Value& v) {
+  switch (v.kind()) {
+    case Value::Kind::None: return "nothing";
+    case Value::Kind::Number: return std::string(name(v.dtype()));
+    case Value::Kind::Text: return "a text";
+    case Value::Kind::Array:
+      return fmt::format("{}[{}]", name(v.tensor().dtype()), fmt::join(v.tensor().shape(), ", "));
+    case Value::Kind::List: return fmt::format("a list of {}", v.items().size());
+    case Value::Kind::Tuple: return fmt::format("a tuple of {}", v.items().size());
+    case Value::Kind::Record: return fmt::format("a record of {}", fmt::join(v.names(), ", "));
+  }
+  return "a value";
+}
+
+}  // namespace
+
+namespace detail {
+
+Error mismatch(const Value& v, const TypeInfo& wanted) {
+  return engine::to_public(
+      nullptr, make_error(gk::ErrorKind::Type, "E0211",
+                          fmt::format("the result is {}, but {} is wanted", describe(v), describe(wanted))));
+}
+
+Result<Value> number_of(Context& ctx, const Value& v, DType to) {
+  Value n = v;
+  if (v.kind() == Value::Kind::Array && v.tensor().size() == 1) {
+    std::byte bytes[8]{};
+    if (auto r = v.tensor().try_to_host(ctx, bytes, v.tensor().size_bytes()); !r) return r.error();
+    Scalar s = Scalar::load(engine::inner(v.tensor().dtype()), bytes);
+    n = Value::number(v.tensor().dtype(), s.i, s.f);
+  }
+  TypeInfo wanted;
+  wanted.kind = TypeInfo::Kind::Number;
+  wanted.dtype = to;
+  if (n.kind() != Value::Kind::Number) return mismatch(v, wanted);
+  const gk::DType from = engine::inner(n.dtype()), target = engine::inner(to);
+  if (from != target && (is_bool(from) || promote(from, target) != target)) return mismatch(v, wanted);
+  Scalar s = Scalar{from, n.as_int(), n.as_double()}.cast(target);
+  return Value::number(to, s.i, s.f);
+}
+
+std::vector<std::string> split_names(const char* list) {
+  std::vector<std::string> names(1);
+  for (; *list; ++list)
+    if (*list == ',')
+      names.emplace_back();
+    else if (*list != ' ')
+      names.back() += *list;
+  return names;
+}
+
+}  // namespace detail
+}  // namespace gk::api

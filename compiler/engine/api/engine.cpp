@@ -1,0 +1,91 @@
+// gk::Engine: opening a device, statistics, giving memory back.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "compiler/engine/api/core.h"
+#include "runtime/base/options.h"
+#include "runtime/hal/device.h"
+
+namespace gk::api {
+
+using engine::EngineCore;
+
+namespace {
+
+gk::Result<std::shared_ptr<hal::Device>> open_device(const EngineOptions& o) {
+  if (o.device == "interp")
+    return fail(make_error(gk::ErrorKind::Usage, "E0512", "the interpreter cannot be embedded")
+                    .note("it runs modules as they are and makes no graphs; gkrun has it for comparison")
+                    .help("use the device \"host\""));
+  if (o.memory_limit_bytes < 0 || o.host_threads < 0)
+    return fail(gk::ErrorKind::Usage, "E0512", "a limit or a number of threads is negative");
+  engine::install_host_loader();
+  hal::OpenOptions options;
+  options.threads = o.host_threads;
+  options.memory_limit_bytes = o.memory_limit_bytes;
+  options.native_context = o.native_context;
+  if (!o.device.empty()) return hal::open(o.device, options);
+  if (auto first = hal::open("cuda", options); first || o.native_context) return first;
+  return hal::open("host", options);
+}
+
+gk::Result<std::shared_ptr<detail::EngineImpl>> make(EngineOptions o) {
+  auto e = std::make_shared<detail::EngineImpl>();
+  GK_TRY(e->device, open_device(o));
+  GK_TRY(e->runtime, exec::Runtime::create(e->device, o.memory_limit_bytes));
+  std::string cache;
+  if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
+  e->cache = std::make_shared<engine::ProgramCache>(*e->device, cache);
+  e->out = o.out ? std::move(o.out)
+                 : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  e->device_id = e->device->info().id;
+  e->device_name = e->device->info().name;
+  return e;
+}
+
+}  // namespace
+
+Result<Engine> Engine::open(EngineOptions options) {
+  auto r = engine::guarded(nullptr, [&] { return make(std::move(options)); });
+  if (!r) return r.error();
+  return Engine(std::move(*r));
+}
+
+const std::string& Engine::device() const { return impl_->device_id; }
+const std::string& Engine::device_name() const { return impl_->device_name; }
+bool Engine::is_cuda() const { return impl_->device->info().target == program::TargetKind::Cuda; }
+
+EngineStats Engine::stats() const {
+  EngineStats s;
+  const auto pool = impl_->runtime->pool().stats();
+  s.in_use_bytes = pool.in_use_bytes;
+  s.cached_bytes = pool.cached_bytes;
+  s.peak_bytes = pool.peak_bytes;
+  s.limit_bytes = pool.limit_bytes;
+  s.leases = pool.leases;
+  s.pending_releases = impl_->runtime->pool().retired().pending();
+  const auto programs = impl_->cache->stats();
+  s.compiles = programs.compiles;
+  s.cache_hits = programs.hits;
+  const auto compiled = impl_->cache->compiler().stats();
+  s.kernels_compiled = compiled.kernels_compiled;
+  s.disk_cache_hits = compiled.disk_cache_hits;
+  s.driver_calls = impl_->device->driver_calls();
+  return s;
+}
+
+void Engine::reset_peak() { impl_->runtime->pool().reset_peak(); }
+
+Result<void> Engine::try_reclaim() {
+  return engine::guarded(&impl_->sources, [&]() -> gk::Result<void> {
+    std::lock_guard lock(impl_->runtime_mutex);
+    return impl_->runtime->reclaim();
+  });
+}
+
+std::vector<std::string> Engine::release_failures() const {
+  return impl_->runtime->pool().retired().failures();
+}
+
+}  // namespace gk::api

@@ -1,0 +1,120 @@
+#include "runtime/exec/leases.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gk::exec {
+namespace {
+
+bool share_bytes(const memory::Block* a, const memory::Block* b) {
+  const auto* a0 = static_cast<const std::byte*>(a->address());
+  const auto* b0 = static_cast<const std::byte*>(b->address());
+  return a->size_bytes() > 0 && b->size_bytes() > 0 && a0 < b0 + b->size_bytes() && b0 < a0 + a->size_bytes();
+}
+
+}  // namespace
+
+LeaseSet::Held& LeaseSet::insert(const memory::Block* b) {
+  const auto [it, inserted] = held_.try_emplace(key(b));
+  if (inserted && !overlaps_) {
+    // Where none overlap, a new one that does overlaps a neighbour.
+    if (it != held_.begin()) overlaps_ = share_bytes(std::prev(it)->first.second, b);
+    if (std::next(it) != held_.end()) overlaps_ = overlaps_ || share_bytes(std::next(it)->first.second, b);
+  }
+  return it->second;
+}
+
+Result<void> LeaseSet::add(const memory::BlockPtr& b, int32_t node, int32_t slot, Span span) {
+  Held& held = insert(b.get());
+  if (held.lease.block() == nullptr) held.lease = memory::Lease(b);
+  if (held.lease.block() == nullptr) {
+    held_.erase(key(b.get()));
+    return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already", span);
+  }
+  held.uses.push_back({node, slot, held.epoch});
+  return {};
+}
+
+Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bindings* before) {
+  for (size_t i = 0; i < b.slots.size(); ++i) {
+    Result<void> added = add(b.slots[i].block, node, static_cast<int32_t>(i), span);
+    if (added) {
+      if (before != nullptr && i < before->slots.size() && before->slots[i].block == b.slots[i].block) {
+        keep_epoch(b.slots[i].block.get(), node, static_cast<int32_t>(i));
+      }
+      continue;
+    }
+    for (size_t k = 0; k < i; ++k) remove(b.slots[k].block.get(), node, static_cast<int32_t>(k));
+    return added;
+  }
+  return {};
+}
+
+void LeaseSet::keep_epoch(const memory::Block* b, int32_t node, int32_t slot) {
+  std::vector<Use>& uses = held_.find(key(b))->second.uses;
+  Use& newest = uses.back();
+  for (const Use& u : uses) {
+    if (u.node != node || u.slot != slot) continue;
+    newest.epoch = u.epoch;
+    return;
+  }
+}
+
+void LeaseSet::remove(const memory::Block* b, int32_t node, int32_t slot) {
+  const auto it = held_.find(key(b));
+  if (it == held_.end()) return;
+  std::vector<Use>& uses = it->second.uses;
+  // The newest of equal ones, which an update that is taken back has added.
+  const auto use = std::find_if(uses.rbegin(), uses.rend(),
+                                [&](const Use& u) { return u.node == node && u.slot == slot; });
+  if (use != uses.rend()) uses.erase(std::next(use).base());
+  if (uses.empty()) held_.erase(it);
+}
+
+void LeaseSet::remove(int32_t node, const Bindings& b) {
+  for (size_t i = 0; i < b.slots.size(); ++i) {
+    remove(b.slots[i].block.get(), node, static_cast<int32_t>(i));
+  }
+}
+
+void LeaseSet::renew(const memory::Block* b) {
+  if (const auto it = held_.find(key(b)); it != held_.end()) ++it->second.epoch;
+}
+
+const LeaseSet::Held* LeaseSet::find(const memory::Block* b) const {
+  const auto it = held_.find(key(b));
+  return it == held_.end() ? nullptr : &it->second;
+}
+
+void LeaseSet::overlapping(const memory::Block* b, const std::function<void(const Held&)>& f) const {
+  const auto it = held_.find(key(b));
+  if (!overlaps_ && it != held_.end()) {
+    f(it->second);
+    return;
+  }
+  for (const auto& [k, held] : held_) {
+    if (k.second == b || share_bytes(k.second, b)) f(held);
+  }
+}
+
+Result<void> LeaseSet::acquire(memory::Timeline& t) const {
+  for (const auto& [k, held] : held_) GK_CHECK(held.lease.block()->acquire(t));
+  return {};
+}
+
+Result<LeaseSet> LeaseSet::clone() const {
+  LeaseSet copy;
+  copy.overlaps_ = overlaps_;
+  for (const auto& [k, held] : held_) {
+    Held& made = copy.held_.emplace_hint(copy.held_.end(), k, Held{})->second;
+    made.lease = memory::Lease(held.lease.block());
+    if (made.lease.block() == nullptr) {
+      return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already");
+    }
+    made.epoch = held.epoch;
+    made.uses = held.uses;
+  }
+  return copy;
+}
+
+}  // namespace gk::exec

@@ -1,0 +1,66 @@
+// The memory that a graph or an executable uses: one lease a distinct block, and by which nodes it is used.
+// Promises that a look-up costs nothing for nodes that do not use the block. Used under its owner's lock. Not
+// for what nodes do with the memory: order.h.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <vector>
+
+#include "runtime/exec/loaded.h"
+
+namespace gk::exec {
+
+/// A node's use of a block. A block born in a recording is used again once it is dead: uses of an earlier
+/// `epoch` are of another temporary that lay there.
+struct Use {
+  static constexpr int32_t kArena = -1;  // for the temporaries of the node's program
+  static constexpr int32_t kHeld = -2;   // by the graph itself; `node` is meaningless
+  int32_t node = -1;
+  int32_t slot = kHeld;
+  uint32_t epoch = 0;
+};
+
+class LeaseSet {
+ public:
+  LeaseSet() = default;
+  LeaseSet(LeaseSet&&) = default;
+  LeaseSet& operator=(LeaseSet&&) = default;
+
+  /// Leases every block of `b`; on failure the set is as before. A slot that keeps the block it had `before`
+  /// keeps that use's epoch. Errors: Lease E0602.
+  Result<void> add(int32_t node, const Bindings& b, Span span, const Bindings* before = nullptr);
+  Result<void> add(const memory::BlockPtr& b, int32_t node, int32_t slot, Span span);
+  /// Takes uses back. Leases that nothing needs any more end.
+  void remove(int32_t node, const Bindings& b);
+  void remove(const memory::Block* b, int32_t node, int32_t slot);
+  /// The block is used anew: see Use::epoch.
+  void renew(const memory::Block* b);
+
+  struct Held {
+    memory::Lease lease;
+    uint32_t epoch = 0;  // of uses from now on
+    std::vector<Use> uses;
+  };
+  /// Null where it is not held.
+  const Held* find(const memory::Block* b) const;
+  bool holds(const memory::Block* b) const { return find(b) != nullptr; }
+  int64_t size() const { return static_cast<int64_t>(held_.size()); }
+  /// Blocks that share bytes with `b`, itself included where it is held.
+  void overlapping(const memory::Block* b, const std::function<void(const Held&)>& f) const;
+  /// Orders later work on `t` after the last use of everything.
+  Result<void> acquire(memory::Timeline& t) const;
+  /// Another set of leases of the same uses.
+  Result<LeaseSet> clone() const;
+
+ private:
+  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
+  using Key = std::pair<const void*, const memory::Block*>;
+  static Key key(const memory::Block* b) { return {b->address(), b}; }
+  Held& insert(const memory::Block* b);
+  void keep_epoch(const memory::Block* b, int32_t node, int32_t slot);
+  std::map<Key, Held> held_;
+  bool overlaps_ = false;  // some blocks may share bytes
+};
+
+}  // namespace gk::exec

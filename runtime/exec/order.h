@@ -1,0 +1,39 @@
+// The declared order of a graph's nodes, held against what they read and write. Promises to find a pair that
+// shares bytes, one of them writing, without an order between them. Nodes outside declared ones come after
+// all before them and before all after them. Not for the driver's order, which is a straight line.
+#pragma once
+
+#include <optional>
+
+#include "runtime/exec/leases.h"
+
+namespace gk::exec {
+
+/// Which nodes come before or after one of them, by what was declared.
+class Order {
+ public:
+  /// `node` is at `index`, which may be past the end.
+  Order(std::span<const GraphNode> nodes, int32_t index, const GraphNode& node);
+  bool with(int32_t other) const;
+
+ private:
+  int32_t index_;
+  int32_t barrier_before_ = -1, barrier_after_;
+  std::vector<char> ordered_;
+};
+
+struct Conflict {
+  int32_t other = -1;
+  int32_t slot = -1;  // of the node that was asked about
+  bool written_there = false, written_here = false;
+};
+/// The first conflict of `node`, at `index`, with any other node, whose present state `at` gives. `leases`
+/// holds the uses of all, those of `node` included.
+std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const LeaseSet& leases, int32_t index,
+                                      const GraphNode& node,
+                                      const std::function<const GraphNode&(int32_t)>& at);
+/// The error for a conflict: both nodes and the array by name.
+Error missing_order(ErrorKind kind, std::string_view code, const GraphNode& node, const GraphNode& other,
+                    const Conflict& c);
+
+}  // namespace gk::exec

@@ -1,0 +1,137 @@
+#ifdef GK_HAS_CUDA
+#include "runtime/hal/cuda/graph_exec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gk::hal::cuda {
+namespace {
+
+const char* reason(CUgraphExecUpdateResult r) {
+  switch (r) {
+    case CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED: return "its order is another";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED: return "it is of another kind";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE:
+    case CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED: return "its function cannot take the other's place";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED: return "its parameters cannot be changed so";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED: return "its attributes cannot be changed so";
+    case CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED: return "nodes like it cannot be updated";
+    default: return "the driver gives no reason";
+  }
+}
+
+class CudaGraphExec : public GraphExec {
+ public:
+  CudaGraphExec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes)
+      : state_(std::move(state)), exec_(exec), nodes_(nodes) {}
+  ~CudaGraphExec() override { (void)destroy(); }
+
+  Result<void> launch(Stream& s) override {
+    GK_TRY(const CUstream stream, stream_of(s));
+    return GK_CU(*state_->context, cuGraphLaunch, exec_, stream);
+  }
+
+  Result<void> set_kernel(NodeId node, const KernelLaunch& launch) override {
+    GK_CHECK(alive());
+    Context& c = *state_->context;
+    std::lock_guard lock(state_->mutex);
+    GK_TRY(const CUgraphNode n, state_->single(node, State::Kind::Kernel));
+    GK_TRY(const CUfunction f, function_of(c, launch.function));
+    const CUDA_KERNEL_NODE_PARAMS p = kernel_params(f, launch);
+    return GK_CU(c, cuGraphExecKernelNodeSetParams, exec_, n, &p);
+  }
+
+  Result<void> set_copy(NodeId node, const CopyOp& op) override {
+    GK_CHECK(alive());
+    Context& c = *state_->context;
+    std::lock_guard lock(state_->mutex);
+    GK_TRY(const CUgraphNode n, state_->single(node, State::Kind::Copy));
+    const CUDA_MEMCPY3D p = copy_params(op);
+    return GK_CU(c, cuGraphExecMemcpyNodeSetParams, exec_, n, &p, c.handle);
+  }
+
+  Result<void> set_matmul(NodeId, const MatMulOp&) override {
+    return fail(ErrorKind::Unsupported, "E0405", "a library's nodes cannot be set on this device");
+  }
+  bool can_set_matmul() const override { return false; }
+
+  Result<void> update(Graph& g) override {
+    GK_CHECK(alive());
+    auto* graph = dynamic_cast<CudaGraph*>(&g);
+    if (graph == nullptr || graph->state().context != state_->context) {
+      return fail(ErrorKind::Device, "E0506", "this graph is not one of the CUDA device");
+    }
+    State& other = graph->state();
+    std::lock_guard lock(other.mutex);
+    GK_CHECK(other.check_usable());
+    GK_CHECK(use_up_handles(other));
+    Context& c = *state_->context;
+    Relaxed relaxed(c);
+    CUgraphExecUpdateResultInfo info{};
+    c.count();
+    const CUresult r = c.api.cuGraphExecUpdate_v2(exec_, other.graph, &info);
+    if (r == CUDA_SUCCESS) return {};
+    if (r != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return c.failed("cuGraphExecUpdate", r);
+    return fail(ErrorKind::Capture, "E0709", difference(*graph, info));
+  }
+
+  Result<void> upload(Stream& s) override {
+    GK_TRY(const CUstream stream, stream_of(s));
+    Relaxed relaxed(*state_->context);
+    return GK_CU(*state_->context, cuGraphUpload, exec_, stream);
+  }
+
+  Result<void> destroy() override {
+    // Legal while launches are in flight: the driver keeps what they need. It is tried once.
+    const CUgraphExec exec = std::exchange(exec_, nullptr);
+    if (exec == nullptr) return {};
+    Context& c = *state_->context;
+    GK_CHECK(c.bind());
+    Relaxed relaxed(c);
+    return GK_CU(c, cuGraphExecDestroy, exec);
+  }
+
+ private:
+  Result<void> alive() {
+    if (exec_ == nullptr) return fail(ErrorKind::Capture, "E0716", "this executable was destroyed");
+    return state_->context->bind();
+  }
+  Result<CUstream> stream_of(Stream& s) {
+    auto* stream = dynamic_cast<CudaStream*>(&s);
+    if (stream == nullptr || &stream->context() != state_->context.get()) {
+      return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
+    }
+    GK_CHECK(alive());
+    return stream->handle();
+  }
+  std::string difference(CudaGraph& g, const CUgraphExecUpdateResultInfo& info) const {
+    const int64_t nodes = g.num_nodes();
+    if (nodes != nodes_) {
+      return fmt::format("the graphs differ: the executable has {} nodes, the graph {}", nodes_, nodes);
+    }
+    const State& s = g.state();
+    for (size_t i = 0; i < s.entries.size() && info.errorNode != nullptr; ++i) {
+      const State::Entry& e = s.entries[i];
+      const auto own = s.owned.begin() + e.owned_begin;
+      if (std::find(own, own + e.owned_count, info.errorNode) != own + e.owned_count) {
+        return fmt::format("the graphs differ at node {}: {}", i, reason(info.result));
+      }
+    }
+    return fmt::format("the graphs differ at a node: {}", reason(info.result));
+  }
+
+  std::shared_ptr<State> state_;
+  CUgraphExec exec_;  // null: destroyed, or that was tried
+  int64_t nodes_;
+};
+
+}  // namespace
+
+std::unique_ptr<GraphExec> make_exec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes) {
+  return std::make_unique<CudaGraphExec>(std::move(state), exec, nodes);
+}
+
+}  // namespace gk::hal::cuda
+#endif
