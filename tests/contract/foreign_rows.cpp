@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "gk/gk.h"
+#include "tests/contract/c_interface.h"
 #include "tests/contract/contract.h"
 #include "tests/contract/cuda_host.h"
 #include "tests/contract/gate.h"
@@ -92,7 +93,8 @@ CONTRACT_ROW(57P,
   for (const Tensor& t : over) ASSERT_TRUE(all(t, 1e30F));
 }
 
-CONTRACT_ROW(58P, "`reclaim`, `upload`, stricter modes and quiet mode, each as documented") {
+CONTRACT_ROW(58P,
+             "`reclaim`, `upload`, stricter modes and quiet mode, each as documented, from C++ and from C") {
   // reclaim: what is cached goes back to the driver; what is in use or leased stays.
   constexpr int64_t kLarge = 1 << 20;
   Tensor x = array(1), large = array(2, kLarge), leased = array(3, kLarge);
@@ -211,6 +213,8 @@ CONTRACT_ROW(58P, "`reclaim`, `upload`, stricter modes and quiet mode, each as d
   EXPECT_FALSE(ctx.is_capturing());
   EXPECT_EQ(x.leases(), leases);
   EXPECT_TRUE(all(x, 12));
+
+  documented_in_c();
 }
 
 }  // namespace
