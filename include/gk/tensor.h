@@ -163,7 +163,7 @@ class Tensor {
     try_to_host(ctx, data, size_bytes).value();
   }
   Result<void> try_to_host(Context& ctx, void* data, int64_t size_bytes) const;
-  /// Errors: as above, and E0211 (T is not the dtype).
+  /// Errors: as above, and E0211 (T is not the dtype; arrays of bool are given as uint8_t).
   template <class T>
   std::vector<T> to_host(Context& ctx) const {
     return try_to_host<T>(ctx).value();

@@ -24,7 +24,8 @@ fn axpy(x: f32[n], a: f32) = a * x + 1
 fn add(x, y) = x + y
 fn bump(mut x: f32[n], by: f32) { x .+= by }
 fn both(x: f32[n]) = (x + 1, x * 2)
-fn parts(x: f32[n]) = {a: x + 1, b: x * 2}
+type Parts = { a: f32[_], b: f32[_] }
+fn parts(x: f32[n]) = Parts(a=x + 1, b=x * 2)
 fn total(x: f32[n]) -> f32 = sum(x)
 fn same(x) = x
 fn pick(x: f32[n], i: i32[m]) = x[i]

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "compiler/engine/api/core.h"
 
@@ -67,6 +68,40 @@ Result<void> retarget(ExecImpl& x, int64_t first, int64_t count, const std::stri
   auto r =
       x.exec->update(static_cast<int32_t>(first), std::move(calls[0].program), std::move(calls[0].bindings));
   if (!r) return fail(std::move(r.error()).at(span));
+  return {};
+}
+
+struct Place {
+  const memory::Block* block;
+  int64_t offset_bytes;
+  bool operator==(const Place&) const = default;
+  struct Hash {
+    size_t operator()(const Place& p) const {
+      return std::hash<const void*>()(p.block) ^ static_cast<size_t>(p.offset_bytes) * 0x9E3779B97F4A7C15U;
+    }
+  };
+};
+
+// What a rebinding needs beyond what the executable checks: each array is used, and no two become one.
+Result<void> check_rebinding(const exec::Executable& e,
+                             const std::vector<std::pair<exec::SlotBinding, exec::SlotBinding>>& pairs,
+                             const std::vector<std::string>& labels) {
+  const auto place = [](const exec::SlotBinding& s) { return Place{s.block.get(), s.offset_bytes}; };
+  std::unordered_set<Place, Place::Hash> used;
+  for (const auto& n : e.nodes())
+    for (const auto& s : n.bindings.slots) used.insert(place(s));
+  std::unordered_set<Place, Place::Hash> after = used;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!used.contains(place(pairs[i].first)))
+      return fail(make_error(ErrorKind::Capture, "E0706", fmt::format("no node uses {}", labels[i]))
+                      .note("the executable is as it was"));
+    after.erase(place(pairs[i].first));
+  }
+  for (size_t i = 0; i < pairs.size(); ++i)
+    if (!after.insert(place(pairs[i].second)).second)
+      return fail(make_error(ErrorKind::Capture, "E0706",
+                             fmt::format("what {} is rebound to is used by the graph already", labels[i]))
+                      .note("two arrays of one graph cannot become one; the executable is as it was"));
   return {};
 }
 
@@ -199,6 +234,7 @@ Result<void> Exec::try_rebind(const std::vector<std::pair<Tensor, Tensor>>& pair
     GK_TRY(auto x, engine::need(*this, "the executable"));
     GK_TRY(auto entry, engine::enter(*x));
     std::vector<std::pair<exec::SlotBinding, exec::SlotBinding>> inner;
+    std::vector<std::string> labels;
     for (const auto& [from, to] : pairs) {
       GK_TRY(auto a, engine::need(from, "a tensor"));
       if (a->engine != x->engine) GK_CHECK(engine::need_tensor(*x->engine, from));
@@ -213,7 +249,9 @@ Result<void> Exec::try_rebind(const std::vector<std::pair<Tensor, Tensor>>& pair
             make_error(gk::ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides")
                 .note("the executable is as it was"));
       inner.push_back({{a->block, a->offset_bytes}, {b->block, b->offset_bytes}});
+      labels.push_back(a->name.empty() ? engine::type_text(*a) : "`" + a->name + "`");
     }
+    GK_CHECK(engine::check_rebinding(*x->exec, inner, labels));
     return x->exec->rebind(inner);
   });
 }

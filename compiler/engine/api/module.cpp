@@ -71,7 +71,8 @@ class Matcher {
     if (t.kind == TypeInfo::Kind::Any) return true;
     switch (declared.kind) {
       case K::Named:
-        if (auto d = gk::parse_dtype(declared.name)) return fits_dtype(t, *d, is_result);
+        if (auto d = gk::parse_dtype(declared.name))
+          return fits_dtype(t, *d, declared.has_dims && !declared.dims.empty(), is_result);
         if (const auto* body = named(declared.name)) return fits(t, *body, is_result);
         return true;
       case K::List: return t.kind == TypeInfo::Kind::List && fits(t.items[0], *declared.element, is_result);
@@ -90,12 +91,11 @@ class Matcher {
       if (!fits(t.items[i], *declared.fields[i], is_result)) return false;
     return true;
   }
-  static bool fits_dtype(const TypeInfo& t, gk::DType d, bool is_result) {
+  static bool fits_dtype(const TypeInfo& t, gk::DType d, bool has_axes, bool is_result) {
     if (t.kind == TypeInfo::Kind::Array) return true;  // a scalar may be an array of a single element
-    if (t.kind != TypeInfo::Kind::Number) return false;
+    if (t.kind != TypeInfo::Kind::Number || has_axes) return false;
     const gk::DType n = engine::inner(t.dtype);
     const gk::DType from = is_result ? d : n, to = is_result ? n : d;
-    // An array of a single element can be read as a number; a number is no array but of rank 0.
     return from == to || (!is_bool(from) && promote(from, to) == to);
   }
   const syntax::TypeExpr* named(const std::string& type) const {

@@ -221,7 +221,7 @@ void Tensor::free() {
 }
 
 Result<void> Tensor::check_element(DType t) const {
-  if (!impl_ || impl_->dtype == t) return {};
+  if (!impl_ || impl_->dtype == t || (impl_->dtype == DType::Bool && t == DType::U8)) return {};
   return engine::to_public(
       nullptr, make_error(gk::ErrorKind::Type, "E0211",
                           fmt::format("the elements are {}, not {}", api::name(impl_->dtype), api::name(t))));
