@@ -131,7 +131,7 @@ CONTRACT_ROW(33J,
     last.launch(c, 3);
     last = Exec();
     // The work that uses the memory is still to come.
-    (void)c.zeros(f32, {16});
+    (void)c.empty(f32, {16});
     EXPECT_EQ(deleted, 0);
     EXPECT_FALSE(kept.expired());
     gate.open();
@@ -255,7 +255,7 @@ CONTRACT_ROW(49P, "code is leased: the module is dropped, the cache churned, and
     Module next = ctx.compile("next.gk", "kernel next(mut y: f32[n]) over i in n { y[i] = y[i] - 0.75 }");
     e.node("n").update(next.kernel("next"), {b});
   }
-  (void)ctx.zeros(f32, {16});
+  (void)ctx.empty(f32, {16});
   gate.open();
   EXPECT_FALSE(gate.was_forced());
   EXPECT_TRUE(all(a, 8.75));
