@@ -192,6 +192,9 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
   std::vector<size_t> job_of_step(p.steps.size(), 0);
   for (size_t s = 0; s < p.steps.size(); ++s) {
     program::Step& step = p.steps[s];
+    for (size_t b = 0; b < step.bodies.size(); ++b) {
+      GK_TRY(step.bodies[b].program, build(std::move(schedule.bodies[s][b])));
+    }
     if (step.kind != program::Step::Kind::Launch) continue;
     const passes::KernelUse& use = schedule.uses[s];
     const ir::Kernel& k = *schedule.kernels[static_cast<size_t>(use.kernel)];

@@ -16,6 +16,12 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 
+void kernels_of(const passes::Schedule& s, std::vector<std::shared_ptr<const ir::Kernel>>& out) {
+  out.insert(out.end(), s.kernels.begin(), s.kernels.end());
+  for (const auto& step : s.bodies)
+    for (const auto& body : step) kernels_of(body, out);
+}
+
 // The kernels of all units, compiled for a target that may not be the one they ran on.
 Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modules, program::TargetKind kind,
                             int sm, bool ptx) {
@@ -28,8 +34,10 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
   std::set<std::string> seen;
   std::string out;
   for (const auto& m : modules) {
-    GK_TRY(auto schedule, passes::run_pipeline(engine::clone(*m), options));
-    for (const auto& k : schedule.kernels) {
+    GK_TRY(auto schedule, passes::run_pipeline(ir::clone(*m), options));
+    std::vector<std::shared_ptr<const ir::Kernel>> kernels;
+    kernels_of(schedule, kernels);
+    for (const auto& k : kernels) {
       if (!seen.insert(ir::key(*k)).second) continue;
       GK_TRY(auto text, ptx ? compiler.ptx_text(*k) : compiler.llvm_text(*k));
       out += text + "\n";

@@ -165,7 +165,7 @@ class InterpEffects final : public EffectsBase {
                          const std::vector<Scalar>& params, Span span) {
     std::vector<Array> arrays(slots.size());
     for (size_t i = 0; i < slots.size(); ++i) arrays[i] = array_of(*slots[i]);
-    auto r = interp::run(m, params, arrays);
+    auto r = interp::run(m, params, arrays, [this] { return interrupted(); });
     for (size_t i = 0; i < slots.size(); ++i)
       if (m.slots[i].is_output) array_of(*slots[i]) = std::move(arrays[i]);
     if (!r) return fail(std::move(r.error()).at(span));

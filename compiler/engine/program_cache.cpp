@@ -66,6 +66,25 @@ class KeyWriter {
         n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
     if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
     if (n.body) block(m, *n.body);
+    for (const auto& r : n.regions) {
+      for (int i : r.scalars) num(i);
+      module(*r.module);
+    }
+  }
+  void module(const ir::Module& m) {
+    num(m.fuse | m.fast_math << 1 | m.tf32 << 2);
+    for (const auto& s : m.slots) {
+      type(s.type);
+      num(s.is_input | s.is_output << 1 | s.fresh << 2);
+    }
+    num(-3);
+    for (const auto& p : m.params) num(static_cast<int64_t>(p.dtype));
+    num(-4);
+    for (const auto& o : m.outputs) {
+      num(o.value);
+      num(o.slot);
+    }
+    block(m, m.top);
   }
 };
 
@@ -73,32 +92,16 @@ void find_kernels(const ir::Block& b, std::vector<std::shared_ptr<const ir::Kern
   for (const auto& n : b.nodes) {
     if (n.attrs.kernel) out.push_back(n.attrs.kernel);
     if (n.body) find_kernels(*n.body, out);
+    for (const auto& r : n.regions) find_kernels(r.module->top, out);
   }
 }
 
 bool has_product(const ir::Block& b) {
   return std::any_of(b.nodes.begin(), b.nodes.end(), [](const ir::Node& n) {
-    return n.op == ir::Op::MatMul || (n.body && has_product(*n.body));
+    return n.op == ir::Op::MatMul || (n.body && has_product(*n.body)) ||
+           std::any_of(n.regions.begin(), n.regions.end(),
+                       [](const ir::Region& r) { return has_product(r.module->top); });
   });
-}
-
-ir::Block clone_block(const ir::Block& b) {
-  ir::Block r;
-  r.params = b.params;
-  r.yields = b.yields;
-  r.nodes.reserve(b.nodes.size());
-  for (const auto& n : b.nodes) {
-    ir::Node c;
-    c.op = n.op;
-    c.operands = n.operands;
-    c.results = n.results;
-    c.attrs = n.attrs;
-    c.span = n.span;
-    c.group = n.group;
-    if (n.body) c.body = std::make_unique<ir::Block>(clone_block(*n.body));
-    r.nodes.push_back(std::move(c));
-  }
-  return r;
 }
 
 // The same program with the layout asked for on its launches. The code goes over all points whatever the
@@ -115,35 +118,9 @@ std::shared_ptr<const program::Program> shaped(const program::Program& p, const 
 
 }  // namespace
 
-ir::Module clone(const ir::Module& m) {
-  ir::Module r;
-  r.value_types = m.value_types;
-  r.top = clone_block(m.top);
-  r.slots = m.slots;
-  r.outputs = m.outputs;
-  r.params = m.params;
-  r.name = m.name;
-  r.fuse = m.fuse;
-  r.fast_math = m.fast_math;
-  r.tf32 = m.tf32;
-  return r;
-}
-
 std::string structure_key(const ir::Module& m) {
   KeyWriter w;
-  w.num(m.fuse | m.fast_math << 1 | m.tf32 << 2);
-  for (const auto& s : m.slots) {
-    w.type(s.type);
-    w.num(s.is_input | s.is_output << 1 | s.fresh << 2);
-  }
-  w.num(-3);
-  for (const auto& p : m.params) w.num(static_cast<int64_t>(p.dtype));
-  w.num(-4);
-  for (const auto& o : m.outputs) {
-    w.num(o.value);
-    w.num(o.slot);
-  }
-  w.block(m, m.top);
+  w.module(m);
   return std::move(w.out);
 }
 
@@ -209,7 +186,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
     counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
     last = now;
   };
-  GK_TRY(auto schedule, passes::run_pipeline(clone(m), options));
+  GK_TRY(auto schedule, passes::run_pipeline(ir::clone(m), options));
   auto lowered = std::chrono::steady_clock::now();
   counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
   Result<std::shared_ptr<const program::Program>> made = nullptr;
@@ -226,7 +203,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   if (asker.recording) {
     asker.recording->ir.push_back(ir::print(m));
     asker.recording->plans.push_back(program::print(*program));
-    asker.recording->modules.push_back(std::make_shared<ir::Module>(clone(m)));
+    asker.recording->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
   }
   GK_TRY(auto loaded, exec::Loaded::create(runtime, program));
   auto end = std::chrono::steady_clock::now();

@@ -61,7 +61,4 @@ class ProgramCache {
   std::unordered_map<std::string, Entry> entries_;
 };
 
-/// A deep copy: modules own their loop bodies and so cannot be copied by assignment.
-ir::Module clone(const ir::Module& m);
-
 }  // namespace gk::engine

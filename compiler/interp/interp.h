@@ -2,6 +2,7 @@
 // plain host arrays, node by node; user kernels point by point in row-major order. Not for speed.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,9 +24,11 @@ struct Array {
 };
 
 /// Result arrays by slot: on entry slots[i] holds the input of slot i (ignored for fresh ones); on return the
-/// outputs. `params` are the values of the scalar slots. Errors: Runtime E0801, E0802 as the devices raise
-/// them (the run is completed first, with 0 for bad loads).
-Result<void> run(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots);
+/// outputs. `params` are the values of the scalar slots. `interrupted` is asked before each turn of a While.
+/// Errors: Runtime E0801, E0802 as the devices raise them (the run is completed first, with 0 for bad loads);
+/// Interrupted E0806.
+Result<void> run(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots,
+                 const std::function<bool()>& interrupted = nullptr);
 
 /// One elementwise op on scalars of its dtype rules: the definition that codegen must match.
 Scalar apply(ir::Op op, std::span<const Scalar> args, DType result);

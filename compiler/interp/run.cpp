@@ -35,15 +35,20 @@ ArrayPtr share(Array a) { return std::make_shared<const Array>(std::move(a)); }
 
 class Runner {
  public:
-  Runner(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots)
-      : m_(m), params_(params), slots_(slots), values_(m.value_types.size()) {}
+  Runner(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots, Faults& faults,
+         const std::function<bool()>& interrupted)
+      : m_(m),
+        params_(params),
+        slots_(slots),
+        values_(m.value_types.size()),
+        faults_(faults),
+        interrupted_(interrupted) {}
 
   Result<void> run() {
     if (slots_.size() < m_.slots.size()) slots_.resize(m_.slots.size());
     for (const Node& n : m_.top.nodes) GK_CHECK(node(n));
     // An output overwrites its slot after every read, and a value may go to several slots.
     for (const ir::Output& o : m_.outputs) slots_[static_cast<size_t>(o.slot)] = *value(o.value);
-    if (faults_.first()) return fail(*faults_.first());
     return {};
   }
 
@@ -54,6 +59,7 @@ class Runner {
   Result<void> node(const Node& n) {
     if (n.op == Op::Loop) return loop(n);
     if (n.op == Op::KernelCall) return kernel_call(n);
+    if (ir::has_regions(n.op)) return conditional(n);
     if (n.op == Op::Input) return input(n);
     const ir::Type& type = m_.type(n.results[0]);
     if (num_elements(type.shape()).value_or(kMaxElements) >= kMaxElements) return too_large();
@@ -222,6 +228,37 @@ class Runner {
     return {};
   }
 
+  // See Note [Regions] in module.h.
+  Result<void> conditional(const Node& n) {
+    const size_t around = n.operands.size() - 1;
+    std::vector<Array> slots(n.regions[0].module->slots.size());
+    for (size_t s = 0; s < around; ++s) slots[s] = *value(n.operands[s + 1]);
+    bool holds = value(n.operands[0])->get(0).i != 0;
+    if (n.op == Op::If) {
+      GK_CHECK(region(n.regions[holds ? 0 : 1], slots));
+    } else {
+      while (holds) {
+        if (interrupted_ && interrupted_())
+          return fail(ErrorKind::Interrupted, "E0806", "interrupted", n.span);
+        GK_CHECK(region(n.regions[0], slots));
+        holds = slots[around].get(0).i != 0;
+      }
+    }
+    const std::vector<int> results = ir::result_slots(n);
+    for (size_t r = 0; r < results.size(); ++r)
+      set(n.results[r], share(std::move(slots[static_cast<size_t>(results[r])])));
+    return {};
+  }
+
+  Result<void> region(const ir::Region& r, std::vector<Array>& slots) {
+    std::vector<Scalar> params;
+    for (const int i : r.scalars) {
+      const auto k = static_cast<size_t>(i);
+      params.push_back(k < params_.size() ? params_[k] : m_.params[k]);
+    }
+    return Runner(*r.module, params, slots, faults_, interrupted_).run();
+  }
+
   Result<void> kernel_call(const Node& n) {
     const ir::Kernel& k = *n.attrs.kernel;
     if (k.kind != ir::Kernel::Kind::User && k.kind != ir::Kernel::Kind::Map)
@@ -265,14 +302,19 @@ class Runner {
   std::span<const Scalar> params_;
   std::vector<Array>& slots_;
   std::vector<ArrayPtr> values_;
-  Faults faults_;
+  Faults& faults_;
+  const std::function<bool()>& interrupted_;
 };
 
 }  // namespace
 
-Result<void> run(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots) {
+Result<void> run(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots,
+                 const std::function<bool()>& interrupted) {
   try {
-    return Runner(m, params, slots).run();
+    Faults faults;
+    GK_CHECK(Runner(m, params, slots, faults, interrupted).run());
+    if (faults.first()) return fail(*faults.first());
+    return {};
   } catch (const std::bad_alloc&) {
     return too_large();
   }

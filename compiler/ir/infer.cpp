@@ -397,6 +397,8 @@ Result<Type> infer_unchecked(Op op, Operands operands, const Attrs& attrs) {
     case Op::MatMul: return infer_matmul(operands);
     case Op::Loop:
     case Op::KernelCall:
+    case Op::If:
+    case Op::While:
       return type_error("E0203", fmt::format("{} is typed by its body (see result_types)", info(op).name));
     default: break;
   }

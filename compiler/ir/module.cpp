@@ -46,7 +46,59 @@ Result<std::vector<Type>> kernel_results(std::span<const Type> operands, const A
   return out;
 }
 
+Node clone_node(const Node& n);
+
+Block clone_block(const Block& b) {
+  Block r;
+  r.params = b.params;
+  r.yields = b.yields;
+  r.nodes.reserve(b.nodes.size());
+  for (const Node& n : b.nodes) r.nodes.push_back(clone_node(n));
+  return r;
+}
+
+Node clone_node(const Node& n) {
+  Node c;
+  c.op = n.op;
+  c.operands = n.operands;
+  c.results = n.results;
+  c.attrs = n.attrs;
+  c.span = n.span;
+  c.group = n.group;
+  if (n.body) c.body = std::make_unique<Block>(clone_block(*n.body));
+  for (const Region& r : n.regions)
+    c.regions.push_back({std::make_unique<Module>(clone(*r.module)), r.scalars});
+  return c;
+}
+
 }  // namespace
+
+Module clone(const Module& m) {
+  Module r;
+  r.value_types = m.value_types;
+  r.top = clone_block(m.top);
+  r.slots = m.slots;
+  r.outputs = m.outputs;
+  r.params = m.params;
+  r.name = m.name;
+  r.fuse = m.fuse;
+  r.fast_math = m.fast_math;
+  r.tf32 = m.tf32;
+  return r;
+}
+
+std::vector<int> result_slots(const Node& n) {
+  std::vector<int> out;
+  if (n.regions.empty()) return out;
+  const size_t count = n.regions[0].module->slots.size() - (n.op == Op::While ? 1 : 0);
+  for (size_t s = 0; s < count; ++s)
+    for (const Region& r : n.regions)
+      if (s < r.module->slots.size() && r.module->slots[s].is_output) {
+        out.push_back(static_cast<int>(s));
+        break;
+      }
+  return out;
+}
 
 Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
                                        const Attrs& attrs) {

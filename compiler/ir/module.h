@@ -20,8 +20,23 @@
 
 namespace gk::ir {
 
+// Note [Regions]
+// An If or a While runs regions: complete modules of their own, whose slots stand for the operands after the
+// first (the condition). Slot i is operand i + 1: an Input reads what it holds when the region begins, an
+// Output is what it holds after; a slot that a region does not write keeps its value. The results of the node
+// are the slots that some region writes, in order. Beyond the operands' slots a region has
+//   If    : fresh slots, which both regions write: results with no value before;
+//   While : one last slot, bool[], which the region writes and does not read: whether to go round again.
+// The scalar slots of a region are scalar slots of the module around it, by `scalars`. A region has the flags
+// of the module around it.
 using ValueId = int32_t;
 struct Block;
+struct Module;
+
+struct Region {
+  std::unique_ptr<Module> module;
+  std::vector<int> scalars;  // for each param of `module`, the param around that it is
+};
 
 struct Node {
   Op op{};
@@ -31,6 +46,7 @@ struct Node {
   Span span{};
   int group = -1;               // set by fuse: nodes of one group become one kernel; -1: not yet placed
   std::unique_ptr<Block> body;  // Loop
+  std::vector<Region> regions;  // If: two, While: one
 };
 
 struct Block {
@@ -70,8 +86,15 @@ struct Module {
   }
 };
 
+inline bool has_regions(Op op) { return op == Op::If || op == Op::While; }
+/// The slots of the regions of `n` that are its results, in their order.
+std::vector<int> result_slots(const Node& n);
+/// A deep copy: modules own their bodies and so cannot be copied by assignment.
+Module clone(const Module& m);
+
 /// infer() for any op, those with several results included: Input takes its slot's type, Loop gives the types
-/// of its operands, KernelCall those of the operands its kernel writes, in order.
+/// of its operands, KernelCall those of the operands its kernel writes, in order. Not for If and While, whose
+/// result types are those of result_slots().
 Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
                                        const Attrs& attrs);
 

@@ -204,6 +204,11 @@ constexpr auto kTable = std::to_array<OpInfo>({
      "A load out of range gives 0 and a fault E0801, a store is skipped; racing writes leave one of the "
      "written "
      "values; an empty space changes nothing."},
+    {Op::If, "if", -1, Structure, false, "any", "One of two regions, chosen on the device.",
+     "Nothing of the region not chosen is computed or raises a fault; what it alone would change stays."},
+    {Op::While, "while", -1, Structure, false, "any",
+     "A region run for as long as a condition on the device holds.",
+     "A condition false from the start gives the initial values."},
 });
 
 static_assert(kTable.size() == static_cast<size_t>(Op::kCount));

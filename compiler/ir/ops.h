@@ -112,6 +112,8 @@ enum class Op : uint8_t {
   KernelCall,  // user kernel: attrs.kernel, attrs.shape = extents, attrs.index = threads per block (0:
                // default);
                // operands in parameter order; results: new values of the mut parameters, in order
+  If,          // operands: condition, then one a slot of the two regions; see Note [Regions] in module.h
+  While,  // operands: first condition, then one a slot of the one region but its last, the next condition
   kCount,
 };
 
@@ -143,8 +145,8 @@ const OpInfo& info(Op op);
 std::optional<Op> parse_op(std::string_view name);
 inline bool is_elementwise(Op op) { return info(op).cls == OpClass::Elementwise; }
 
-/// Result types of `op` (one, but for Loop and KernelCall which are typed by their bodies). Extents may
-/// be unknown: only what is provably wrong is an error. Errors: Type (E02xx) or Shape (E03xx), with no
+/// Result types of `op` (one, but for the ops of class Structure, which are typed by their bodies). Extents
+/// may be unknown: only what is provably wrong is an error. Errors: Type (E02xx) or Shape (E03xx), with no
 /// span; messages name types as written.
 Result<Type> infer(Op op, std::span<const Type> operands, const Attrs& attrs);
 

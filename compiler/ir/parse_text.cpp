@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <utility>
 
 #include "compiler/ir/attr_fields.h"
 #include "compiler/ir/module.h"
@@ -23,16 +24,7 @@ class ModuleReader {
     m_.fuse = !in_.eat("no_fuse");
     m_.fast_math = in_.eat("fast_math");
     m_.tf32 = in_.eat("tf32");
-    GK_CHECK(in_.expect("{"));
-    while (in_.eat("slot")) GK_CHECK(slot());
-    while (in_.eat("param")) GK_CHECK(param());
-    while (!in_.next_is('}')) {
-      if (in_.eat("output"))
-        GK_CHECK(output());
-      else
-        GK_CHECK(node(m_.top));
-    }
-    GK_CHECK(in_.expect("}"));
+    GK_CHECK(content(nullptr));
     while (!in_.at_end()) GK_CHECK(kernel());
     for (size_t i = 0; i < kernels_.size(); ++i)
       if (!kernels_[i].defined) return in_.error(fmt::format("kernel @{}", i));
@@ -45,6 +37,33 @@ class ModuleReader {
     std::shared_ptr<Kernel> kernel = std::make_shared<Kernel>();
     bool defined = false;
   };
+
+  // A module, or a region with its scalars, in braces.
+  Result<void> content(std::vector<int>* scalars) {
+    GK_CHECK(in_.expect("{"));
+    while (in_.eat("slot")) GK_CHECK(slot());
+    while (in_.eat("param")) GK_CHECK(param(scalars));
+    while (!in_.next_is('}')) {
+      if (in_.eat("output"))
+        GK_CHECK(output());
+      else
+        GK_CHECK(node(m_.top));
+    }
+    return in_.expect("}");
+  }
+
+  Result<Region> region() {
+    if (++depth_ > kMaxDepth) return in_.error("less nesting");
+    Module around = std::exchange(m_, Module{});
+    m_.fuse = around.fuse;
+    m_.fast_math = around.fast_math;
+    m_.tf32 = around.tf32;
+    Region r;
+    GK_CHECK(content(&r.scalars));
+    r.module = std::make_unique<Module>(std::exchange(m_, std::move(around)));
+    --depth_;
+    return r;
+  }
 
   Result<int> number(int64_t most = kMaxValue) {
     GK_TRY(const int64_t v, in_.integer(0, most));
@@ -105,12 +124,16 @@ class ModuleReader {
     m_.slots.push_back(std::move(s));
     return {};
   }
-  Result<void> param() {
+  Result<void> param(std::vector<int>* scalars) {
     GK_TRY(const int i, number());
     if (i != static_cast<int>(m_.params.size())) return in_.error("the next parameter in order");
     GK_CHECK(in_.expect(":"));
     GK_TRY(const Scalar s, in_.scalar());
     m_.params.push_back(s);
+    if (!scalars) return {};
+    GK_CHECK(in_.expect("of"));
+    GK_TRY(const int around, number());
+    scalars->push_back(around);
     return {};
   }
   Result<void> output() {
@@ -184,7 +207,14 @@ class ModuleReader {
       while (in_.eat(","));
       GK_CHECK(in_.expect("}"));
     }
-    if (in_.eat("do")) {
+    if (has_regions(n.op)) {
+      GK_CHECK(in_.expect(n.op == Op::While ? "do" : "then"));
+      // The block that is being read moves with its module.
+      do {
+        GK_TRY(Region r, region());
+        n.regions.push_back(std::move(r));
+      } while (n.op == Op::If && in_.eat("else"));
+    } else if (in_.eat("do")) {
       n.body = std::make_unique<Block>();
       GK_CHECK(body(*n.body));
     }

@@ -77,7 +77,9 @@ class Verifier {
       GK_CHECK(use(v, n.span));
       types.push_back(m_.type(v));
     }
-    auto want = result_types(m_, n.op, types, n.attrs);
+    if (has_regions(n.op) != !n.regions.empty())
+      return bad(fmt::format("{} {} regions", info(n.op).name, n.regions.empty() ? "lacks" : "has"), n.span);
+    auto want = has_regions(n.op) ? regions(n, types) : result_types(m_, n.op, types, n.attrs);
     if (!want) return bad(fmt::format("{}: {}", info(n.op).name, want.error().message), n.span);
     if (n.op == Op::Input && !m_.slots[static_cast<size_t>(n.attrs.index)].is_input)
       return bad(fmt::format("input of slot {}, which is not an input", n.attrs.index), n.span);
@@ -98,6 +100,47 @@ class Verifier {
                    n.span);
     }
     return {};
+  }
+
+  // See Note [Regions].
+  Result<std::vector<Type>> regions(const Node& n, const std::vector<Type>& types) const {
+    const bool loop = n.op == Op::While;
+    if (types.empty() || !types[0].same_as(Type::of(DType::Bool, {})))
+      return bad("the first operand is not a condition, bool[]", n.span);
+    if (n.regions.size() != (loop ? 1U : 2U))
+      return bad(fmt::format("there are {} regions", n.regions.size()), n.span);
+    const size_t around = types.size() - 1;
+    for (const Region& r : n.regions) {
+      if (!r.module) return bad("a region is missing", n.span);
+      const Module& m = *r.module;
+      GK_CHECK(verify(m));
+      if (m.fuse != m_.fuse || m.fast_math != m_.fast_math || m.tf32 != m_.tf32)
+        return bad("a region has other flags than what is around it", n.span);
+      if (r.scalars.size() != m.params.size())
+        return bad(
+            fmt::format("a region has {} params, of which {} are given", m.params.size(), r.scalars.size()),
+            n.span);
+      for (size_t i = 0; i < r.scalars.size(); ++i)
+        if (r.scalars[i] < 0 || r.scalars[i] >= static_cast<int>(m_.params.size()) ||
+            m_.params[static_cast<size_t>(r.scalars[i])].dtype != m.params[i].dtype)
+          return bad(fmt::format("param {} of a region is not param {} around it", i, r.scalars[i]), n.span);
+      const size_t first = n.regions[0].module->slots.size();
+      if (m.slots.size() < around || m.slots.size() != first || (loop && m.slots.size() != around + 1))
+        return bad(fmt::format("a region has {} slots for {} operands", m.slots.size(), around), n.span);
+      for (size_t s = 0; s < m.slots.size(); ++s) {
+        const SlotInfo& slot = m.slots[s];
+        const bool good = s < around ? slot.type.same_as(types[s + 1]) && !slot.fresh
+                          : loop     ? slot.type.same_as(types[0]) && slot.is_output && !slot.is_input
+                                     : slot.fresh && slot.type.same_as(n.regions[0].module->slots[s].type);
+        if (!good)
+          return bad(fmt::format("slot {} of a region is {}, which is not what belongs there", s,
+                                 to_string(slot.type)),
+                     n.span);
+      }
+    }
+    std::vector<Type> out;
+    for (int s : result_slots(n)) out.push_back(n.regions[0].module->slots[static_cast<size_t>(s)].type);
+    return out;
   }
 
   Result<void> param(const Node& n) const {

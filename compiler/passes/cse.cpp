@@ -53,7 +53,7 @@ class Cse {
     for (Node& n : b.nodes) {
       for (ValueId& v : n.operands) v = to_[static_cast<size_t>(v)];
       if (n.body) block(*n.body);
-      if (n.op != Op::Loop && n.op != Op::KernelCall) {
+      if (ir::info(n.op).cls != ir::OpClass::Structure) {
         const auto [it, fresh] = seen.try_emplace(identity(n), n.results[0]);
         if (!fresh) {
           to_[static_cast<size_t>(n.results[0])] = it->second;

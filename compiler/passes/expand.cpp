@@ -59,6 +59,8 @@ class Unroller {
       for (const Node& i : n.body->nodes) c.body->nodes.push_back(clone(i));
       for (ValueId y : n.body->yields) c.body->yields.push_back(now(y));
     }
+    for (const ir::Region& r : n.regions)
+      c.regions.push_back({std::make_unique<Module>(ir::clone(*r.module)), r.scalars});
     for (ValueId r : n.results) c.results.push_back(fresh(r));
     return c;
   }

@@ -461,6 +461,8 @@ std::vector<NodeKind> node_kinds(const Lookup& l) {
       k = NodeKind::Input;
     } else if (n.op == Op::KernelCall) {
       k = NodeKind::Call;
+    } else if (ir::has_regions(n.op)) {
+      k = NodeKind::Branch;
     } else if (n.op == Op::MatMul) {
       k = NodeKind::Product;
     } else if (is_reduction(n.op)) {
@@ -486,7 +488,8 @@ std::vector<NodeKind> node_kinds(const Lookup& l) {
 bool needs_buffer(NodeKind kind, const Node& n, size_t k) {
   switch (kind) {
     case NodeKind::Product:
-    case NodeKind::Call: return true;
+    case NodeKind::Call:
+    case NodeKind::Branch: return true;
     case NodeKind::Region: return k == 0;
     case NodeKind::Map: return n.op == Op::Take && k == 0;
     default: return false;

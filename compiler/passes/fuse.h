@@ -21,6 +21,7 @@ enum class NodeKind : uint8_t {
   Product,  // MatMul
   Region,   // UpdateSlice written over the storage of its base
   Call,     // user kernel
+  Branch,   // If, While: a step with bodies of its own
 };
 
 /// The kind of each node of the top block. A leaf or view that is an output is a Map.

@@ -55,6 +55,13 @@ bool may_fault(const Lookup& l, const Node& n) {
       return std::any_of(n.body->nodes.begin(), n.body->nodes.end(),
                          [&](const Node& i) { return may_fault(l, i); });
     case Op::KernelCall: return n.attrs.kernel->uses_faults;
+    case Op::If:
+    case Op::While:
+      return std::any_of(n.regions.begin(), n.regions.end(), [](const ir::Region& r) {
+        const Lookup inside(*r.module);
+        return std::any_of(r.module->top.nodes.begin(), r.module->top.nodes.end(),
+                           [&](const Node& i) { return may_fault(inside, i); });
+      });
     default: return true;
   }
 }

@@ -16,7 +16,8 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-/// Definitions by value, those inside loop bodies too.
+/// Definitions by value, those inside loop bodies too, but not those of regions: these are modules of their
+/// own.
 class Lookup {
  public:
   explicit Lookup(const Module& m);

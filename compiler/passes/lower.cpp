@@ -226,8 +226,10 @@ std::string Lowerer::label(const std::vector<int>& members) const {
 Result<void> Lowerer::group(int g) {
   const Group& it = groups_[static_cast<size_t>(g)];
   members_now_ = it.members;
-  for (int i : it.members)
+  for (int i : it.members) {
     if (kinds_[static_cast<size_t>(i)] == NodeKind::Call) return call(node(i));
+    if (kinds_[static_cast<size_t>(i)] == NodeKind::Branch) return branch(node(i));
+  }
   std::vector<ValueId> rest = stored_values(it), reductions;
   const Node* lead = nullptr;
   for (int i : it.members) {

@@ -62,6 +62,10 @@ class Lowerer {
   Result<void> call(const Node& n);
   void copy(int from, int to);
 
+  // lower_branch.cpp
+  Result<void> branch(const Node& n);
+  Result<int> home(ValueId v);
+
   // lower_reduce.cpp
   Result<void> reduce(int g, const std::vector<ValueId>& reductions, const std::vector<ValueId>& stored);
   bool split_reduction(Draft& d);

@@ -6,6 +6,7 @@
 #include "compiler/passes/fuse.h"
 #include "compiler/passes/lower.h"
 #include "compiler/passes/plan_memory.h"
+#include "compiler/passes/regions.h"
 #include "compiler/passes/simplify.h"
 
 namespace gk::passes {
@@ -26,6 +27,8 @@ Result<Schedule> run_pipeline(ir::Module module, const Options& options) {
   GK_CHECK(done("expand"));
   GK_CHECK(cse(module));
   GK_CHECK(done("cse"));
+  GK_CHECK(tidy_regions(module));
+  GK_CHECK(done("regions"));
   GK_CHECK(dce(module));
   GK_CHECK(done("dce"));
   GK_CHECK(fuse(module, options));

@@ -36,11 +36,13 @@ struct KernelUse {
 struct Schedule {
   program::Program program;
   std::vector<std::shared_ptr<const ir::Kernel>> kernels;  // equal keys are one kernel
-  std::vector<KernelUse> uses;                             // one per step (kernel -1 for Copy and MatMul)
+  std::vector<KernelUse> uses;                             // one per step (kernel -1 for all but Launch)
+  std::vector<std::vector<Schedule>> bodies;               // one per step: of its Step::bodies
 };
 
-/// simplify -> cse -> dce -> fuse -> lower -> plan_memory. Errors: Internal only, but for OutOfMemory E0602
-/// when a size overflows.
+/// simplify -> cse -> regions -> dce -> fuse -> lower -> plan_memory. The regions of If and While nodes go
+/// the same way when their node is lowered. Errors: Internal only, but for OutOfMemory E0602 when a size
+/// overflows.
 Result<Schedule> run_pipeline(ir::Module module, const Options& options);
 
 }  // namespace gk::passes

@@ -314,11 +314,17 @@ class Planner {
       if (step(s).step.kind == program::Step::Kind::Copy && options_.target == program::TargetKind::Cuda)
         copy_kernel(step(s));
       for (const auto& [read, written] : merges_[s]) merge_uses(step(s), read, written);
-      finish_step(step(s));
+      if (step(s).bodies.empty())
+        finish_step(step(s));
+      else
+        finish_branch(step(s));
       program.uses_faults = program.uses_faults || (step(s).kernel && step(s).kernel->uses_faults);
+      for (const Schedule& b : step(s).bodies)
+        program.uses_faults = program.uses_faults || b.program.uses_faults;
       KernelUse use = step(s).use;
       if (step(s).kernel) use.kernel = share(step(s).kernel, out);
       out.uses.push_back(std::move(use));
+      out.bodies.push_back(std::move(step(s).bodies));
       program.steps.push_back(std::move(step(s).step));
     }
     return out;
@@ -399,6 +405,33 @@ class Planner {
       if (u.read) put(s.step.reads, r);
       if (u.written) put(s.step.writes, r);
       s.step.args[static_cast<size_t>(u.param)].ref = r;
+    }
+  }
+
+  // The slots of bodies are parts of this program's memory; their arenas one part of its arena.
+  void finish_branch(LoweredStep& s) {
+    const auto put = [](std::vector<program::Ref>& list, const program::Ref& r) {
+      if (std::find(list.begin(), list.end(), r) == list.end()) list.push_back(r);
+    };
+    const auto use_of = [&](int param) {
+      return std::find_if(s.buffers.begin(), s.buffers.end(),
+                          [&](const BufferUse& u) { return u.param == param; });
+    };
+    const program::Ref condition = ref(*use_of(LoweredStep::kCondition));
+    s.step.reads = {condition};
+    program::Body body;
+    body.slots.resize(s.bodies[0].program.slots.size());
+    if (s.step.kind == program::Step::Kind::While) body.slots.back() = condition;
+    for (const BufferUse& u : s.buffers) {
+      const program::Ref r = ref(u);
+      if (u.read) put(s.step.reads, r);
+      if (u.written) put(s.step.writes, r);
+      if (u.param >= 0) body.slots[static_cast<size_t>(u.param)] = r;
+      if (u.param == LoweredStep::kArena) body.arena_offset_bytes = r.offset_bytes;
+    }
+    for (size_t b = 0; b < s.bodies.size(); ++b) {
+      body.scalars = s.scalars[b];
+      s.step.bodies.push_back(body);
     }
   }
 

@@ -84,7 +84,7 @@ class Simplifier {
     for (Node& n : b.nodes) {
       for (ValueId& v : n.operands) v = to_[static_cast<size_t>(v)];
       if (n.body) block(*n.body);
-      if (n.results.size() != 1 || n.op == Op::Loop || n.op == Op::KernelCall) continue;
+      if (n.results.size() != 1 || ir::info(n.op).cls == ir::OpClass::Structure) continue;
       const ValueId same = node(n);
       if (same >= 0 && m_.type(same).same_as(m_.type(n.results[0])))
         to_[static_cast<size_t>(n.results[0])] = same;

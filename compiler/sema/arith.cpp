@@ -2,6 +2,7 @@
 // records.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "compiler/interp/interp.h"
@@ -59,6 +60,10 @@ ir::Op to_ir(BinaryOp op) {
 
 bool needs_float(ir::Op op) {
   return (op >= ir::Op::Sqrt && op <= ir::Op::Erf) || op == ir::Op::Div || op == ir::Op::Atan2;
+}
+
+bool is_inexact(ir::Op op) {
+  return (op >= ir::Op::Exp && op <= ir::Op::Erf) || op == ir::Op::Pow || op == ir::Op::Atan2;
 }
 
 struct DTypeOf {
@@ -388,7 +393,15 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   for (auto& a : arrays) {
     GK_TRY(a, broadcast_to(a, dims, span));
   }
+  // What a step by step `for` would compute on the host: functions that are not correctly rounded differ
+  // there.
+  const bool counter =
+      std::any_of(args.begin(), args.end(),
+                  [](const Value& a) { return a.is_array() && a.array->counter; }) &&
+      std::all_of(args.begin(), args.end(), [](const Value& a) { return a.is_scalar() || a.array->counter; });
+  if (counter && is_inexact(the_op) && gk::is_float(t)) roll_failed_ = true;
   GK_TRY(auto r, emit(the_op, arrays, {}, span));
+  r->counter = counter;
   return Value::of_array(r);
 }
 

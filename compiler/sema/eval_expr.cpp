@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/rebound.h"
 
 namespace gk::sema {
 
@@ -280,19 +281,36 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
     }
     return v;
   };
-  if (c.is_array() && running()) {
-    if (capturing())
-      return fail(ErrorKind::Unsupported, "E0405",
-                  "a condition on a device value inside a capture is not yet implemented", e.lhs->span);
+  if (c.is_array() && capturing()) {
+    Branches b;
+    b.span = e.span;
+    b.must_agree = true;
+    rebound_outside(e, b.rebound);
+    b.arms[0] = [&](Value* v) -> Result<void> {
+      GK_TRY(*v, run(e.body, nullptr));
+      return {};
+    };
+    b.arms[1] = [&](Value* v) -> Result<void> {
+      GK_TRY(*v, run(e.else_body, e.else_if));
+      return {};
+    };
+    return branch(c.array, b, scope, true);
+  }
+  // A literal that a device value chooses is no literal any more, in a graph and outside.
+  const bool of_device = c.is_array();
+  if (of_device && running()) {
     GK_CHECK(refuse_in_capture("reading a condition back", e.lhs->span));
     GK_TRY(auto b, item(c, e.lhs->span));
     c = Value::of_scalar(b);
   }
-  if (c.is_scalar() && c.known) return c.scalar.i ? run(e.body, nullptr) : run(e.else_body, e.else_if);
+  if (c.is_scalar() && c.known) {
+    GK_TRY(auto v, c.scalar.i ? run(e.body, nullptr) : run(e.else_body, e.else_if));
+    return of_device ? strengthen(v) : v;
+  }
   GK_TRY(auto a, run(e.body, nullptr));
   GK_TRY(auto b, run(e.else_body, e.else_if));
   if (a.is_unknown() || b.is_unknown()) return Value::unknown();
-  return join(a, b);
+  return of_device ? join(strengthen(a), strengthen(b)) : join(a, b);
 }
 
 Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
@@ -448,7 +466,10 @@ Result<ArrayPtr> Evaluator::constant_array(const interp::Array& a, Span span) {
   data->storage->owner = data.get();
   if (auto r = effects_->allocate(*data->storage); !r) return fail(std::move(r.error()).at(span));
   if (auto r = effects_->upload(*data->storage, a); !r) return fail(std::move(r.error()).at(span));
-  return data;
+  if (!capturing()) return data;
+  // What is written to a name of it must not reach the constant, which every launch reads.
+  GK_TRY(auto value, value_of(data, span));
+  return trace_->pending(data->type, value);
 }
 
 }  // namespace gk::sema

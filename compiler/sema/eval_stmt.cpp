@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/rebound.h"
 #include "compiler/syntax/parse.h"
 
 namespace gk::sema {
@@ -250,6 +251,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     auto var = std::make_shared<Variable>();
     var->kind = s.bind;
     var->span = b.name_span;
+    var->depth = bodies_.size();
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -388,6 +390,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     });
     Value bound = bind_value(v);
     if (bound.is_scalar()) bound.text.clear();
+    note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
     for_each_array(var->value, [&](const ArrayPtr& a) {
       if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
@@ -411,16 +414,11 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
                              fmt::format("a condition is a scalar bool, not {}", describe(c)), s.rhs->span)
                       .help("compare it, or use `any(…)` or `all(…)`"));
   }
-  if (c.is_array()) {
-    if (capturing())
-      return fail(ErrorKind::Unsupported, "E0405",
-                  "a condition on a device value inside a capture is not yet implemented", s.rhs->span);
-    if (running()) {
-      GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
-      GK_TRY(auto b, item(c, s.rhs->span));
-      c = Value::of_scalar(b);
-      known = true;
-    }
+  if (c.is_array() && running() && !capturing()) {
+    GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
+    GK_TRY(auto b, item(c, s.rhs->span));
+    c = Value::of_scalar(b);
+    known = true;
   }
   auto other = [&](Value* v) -> Result<Flow> {
     if (s.else_body) return exec_block(*s.else_body, scope, v);
@@ -428,6 +426,16 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
     return Flow::Next;
   };
   if (known) return c.scalar.i ? exec_block(*s.body, scope, value) : other(value);
+  if (c.is_array() && capturing()) {
+    Branches b;
+    b.span = s.span;
+    rebound_outside(s, b.rebound);
+    b.arms[0] = [&](Value* v) { return stay(exec_block(*s.body, scope, v), s); };
+    b.arms[1] = [&](Value* v) { return stay(other(v), s); };
+    GK_TRY(auto v, branch(c.array, b, scope, value != nullptr));
+    if (value) *value = std::move(v);
+    return Flow::Next;
+  }
   std::set<std::string> names;
   assigned_names(s, names);
   auto before = snapshot(names, scope);
@@ -456,9 +464,11 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
     if (!ok)
       return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
                   s.rhs->span);
-    if (c.is_array() && capturing())
-      return fail(ErrorKind::Unsupported, "E0405",
-                  "a condition on a device value inside a capture is not yet implemented", s.rhs->span);
+    if (c.is_array() && capturing()) {
+      for (auto& [var, old] : before) var->get() = old;
+      GK_CHECK(device_while(s, scope, c.array));
+      return Flow::Next;
+    }
     GK_CHECK(exec_block(*s.body, scope, nullptr));
     for (auto& [var, old] : before) var->get() = join(old, var->get());
     return Flow::Next;
@@ -466,10 +476,17 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
   while (true) {
     GK_CHECK(poll(s.span));
     GK_TRY(auto c, eval(*s.rhs, scope));
+    const bool of_device = c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype);
+    if (of_device && capturing()) {
+      GK_CHECK(device_while(s, scope, c.array));
+      return Flow::Next;
+    }
     if (c.is_array()) {
       GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
-      GK_TRY(auto b, item(c, s.rhs->span));
-      c = Value::of_scalar(b);
+      if (of_device) {
+        GK_TRY(auto b, item(c, s.rhs->span));
+        c = Value::of_scalar(b);
+      }
     }
     if (!c.is_scalar() || !is_bool(c.scalar.dtype))
       return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),

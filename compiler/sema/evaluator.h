@@ -6,6 +6,8 @@
 // types, modules, builtins_*, graphs, captured_fn, loops, join, tests.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <set>
 #include <string>
 #include <unordered_set>
@@ -107,6 +109,30 @@ class Evaluator {
   Result<void> check_kernel(const syntax::KernelDef& k, const ScopePtr& scope);
   Result<bool> try_roll(const syntax::Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi);
   Result<Flow> loop_body(const syntax::Stmt& s, const ScopePtr& scope, Value index);
+
+  // bodies on device conditions inside a capture (conditional.cpp)
+  /// A name from outside the body that the body rebinds.
+  struct Rebound {
+    std::shared_ptr<Variable> var;
+    Value before;
+    Span span{};
+  };
+  struct Branches {
+    Span span{};
+    std::set<std::string> rebound;  // as the syntax tells
+    std::array<std::function<Result<void>(Value*)>, 2> arms;
+    bool must_agree = false;  // a value is asked for: E0719 where the arms give two forms
+  };
+  /// The value is what both arms give, when `wanted`; nothing where they give none.
+  Result<Value> branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope, bool wanted);
+  Result<void> device_while(const syntax::Stmt& s, const ScopePtr& scope, const ArrayPtr& condition);
+  /// A long `for` as a loop on the device; false, and nothing has changed: it cannot be one.
+  Result<bool> try_device_for(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
+                              int64_t hi);
+  /// To be called before `var` is given another value.
+  void note_rebinding(const std::shared_ptr<Variable>& var, Span span);
+  /// E0719 where a body ends by jumping out of it.
+  static Result<void> stay(const Result<Flow>& flow, const syntax::Stmt& s);
 
   // expressions
   Result<Value> eval(const syntax::Expr& e, const ScopePtr& scope);
@@ -250,6 +276,19 @@ class Evaluator {
  private:
   friend struct CaptureGuard;
   friend class LoopRoller;
+
+  // conditional.cpp
+  using Settled = std::vector<Rebound>;  // `before`: what the name holds afterwards
+  struct Body;
+  Result<Body> trace_body(Settled& settled, bool loop, const std::function<Result<void>(Body&)>& run);
+  Result<void> settle(const Value& before, Value& after, const Value& now, bool loop, Trace* around,
+                      Span span);
+  Result<void> freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars, Span span);
+  Result<Value> renew(const Value& v, bool scalars, Span span);
+  std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
+                                        const std::vector<ir::Type>& extra, Span span);
+  void apply(const Settled& settled);
+  std::vector<std::vector<Rebound>> bodies_;  // those now open, innermost last
 
   // Functions hold the scope they were defined in, which holds them: these circles are opened at the end.
   void remember(const ScopePtr& scope);

@@ -124,12 +124,18 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     hi = over.items->items[1].scalar.i;
     GK_TRY(auto rolled, try_roll(s, scope, lo, hi));
     if (rolled) return Flow::Next;
+    GK_TRY(auto looped, try_device_for(s, scope, over, lo, hi));
+    if (looped) return Flow::Next;
   } else if (over.kind == VKind::Strings) {
     hi = static_cast<int64_t>(over.strings->size());
   } else {
     hi = over.is_array() ? over.array->type.dims[0].value : static_cast<int64_t>(over.items->items.size());
   }
   Value held = over.is_array() ? bind_value(over) : over;  // the loop sees the array as it is now
+  if (over.is_array()) {
+    GK_TRY(auto looped, try_device_for(s, scope, held, lo, hi));
+    if (looped) return Flow::Next;
+  }
   for (int64_t i = lo; i < hi; ++i) {
     Value index;
     if (over.kind == VKind::Range) {
@@ -153,7 +159,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   std::set<std::string> rebound;
   rebound_names(*s.body, rebound);
   struct Carried {
-    Variable* var;
+    std::shared_ptr<Variable> var;
     Value before;
     bool rebound;
     std::vector<ArrayPtr> leaves;
@@ -171,7 +177,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       if (sc->names.contains(n)) break;
       if (sc->capture_boundary) return false;
     }
-    Carried c{v.get(), v->get(), re, leaves(v->get()), {}};
+    Carried c{v, v->get(), re, leaves(v->get()), {}};
     for (const auto& a : c.leaves) c.pending.push_back(a->pending);
     carried.push_back(std::move(c));
   }
@@ -215,15 +221,13 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
         return r;
       };
       inside = renew(c.before);
+      note_rebinding(c.var, s.span);
       c.var->get() = inside;
     } else {
       for (auto& a : c.leaves) {
         auto p = m.new_value(a->type);
         inner.params.push_back(p);
-        if (a->storage)
-          trace_->set_written(a->storage, p);
-        else
-          a->pending = p;
+        trace_->write(*a, p);
       }
     }
   }
@@ -298,10 +302,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   loop.body = std::make_unique<ir::Block>(std::move(inner));
   auto results = trace_->append_node(std::move(loop), types);
   for (size_t i = 0; i < finals.size(); ++i) {
-    if (finals[i]->storage)
-      trace_->set_written(finals[i]->storage, results[i]);
-    else
-      finals[i]->pending = results[i];
+    trace_->write(*finals[i], results[i]);
   }
   return true;
 }

@@ -132,7 +132,9 @@ Value Evaluator::bind_value(const Value& v) {
   alias->bound = true;
   alias->capture_depth = capture_depth_;
   alias->wanted = a->wanted;
-  bool written_here = a->storage && trace_->written_values().contains(a->storage.get());
+  // In a body on a device condition a name from around it is known by its cell alone.
+  bool written_here =
+      a->storage && (trace_->in_body() || trace_->written_values().contains(a->storage.get()));
   if (a->storage && !written_here) {
     alias->storage = a->storage;
     a->storage->aliases.push_back(alias);
@@ -180,7 +182,7 @@ Result<void> Evaluator::detach_aliases(ArrayData& a, Span span) {
     } else if (!running()) {
       alias->storage = checked_storage(alias);
     } else {
-      trace_->adopt(alias, trace_->value_of(*alias));
+      trace_->root().adopt(alias, trace_->root().value_of(*alias));
     }
   }
   a.storage->aliases.clear();
@@ -211,7 +213,7 @@ Result<void> Evaluator::own(ArrayPtr& a, Span span) {
     a->storage = checked_storage(a);
     return {};
   }
-  trace_->adopt(a, trace_->value_of(*a));
+  trace_->root().adopt(a, trace_->root().value_of(*a));
   return {};
 }
 
@@ -219,11 +221,10 @@ Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
   GK_TRY(auto value, value_of(v, span));
   GK_CHECK(own(a, span));
   GK_CHECK(detach_aliases(*a, span));
-  if (a->storage || !running()) {
-    if (a->storage) trace_->set_written(a->storage, value);
-    return {};
-  }
-  trace_->write(*a, value);
+  if (running())
+    trace_->write(*a, value);
+  else if (a->storage)
+    trace_->set_written(a->storage, value);
   return {};
 }
 

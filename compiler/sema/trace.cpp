@@ -8,6 +8,14 @@ std::atomic<uint64_t> Trace::next_id_{0};
 
 Trace::Trace(bool building) : id_(++next_id_), building_(building), block_(&module_.top) {}
 
+Trace::Trace(Trace* around) : Trace(true) {
+  around_ = around;
+  nodes_ = around->nodes_;
+  module_.fuse = around->module_.fuse;
+  module_.fast_math = around->module_.fast_math;
+  module_.tf32 = around->module_.tf32;
+}
+
 int Trace::slot_of(const StoragePtr& s) {
   if (auto it = slot_index_.find(s.get()); it != slot_index_.end()) return it->second;
   int slot = static_cast<int>(slots_.size());
@@ -24,27 +32,49 @@ void Trace::note(std::vector<StoragePtr>& list, const StoragePtr& s) {
   if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
 }
 
+// Inputs always stand in the outermost block, also when a loop body reads them first.
+ir::ValueId Trace::input(int slot, const ir::Type& type, const std::string& name) {
+  module_.slots[static_cast<size_t>(slot)].is_input = true;
+  ir::Node node;
+  node.op = ir::Op::Input;
+  node.attrs.index = slot;
+  node.attrs.name = name;
+  node.results = {module_.new_value(type)};
+  const ir::ValueId v = node.results[0];
+  module_.top.nodes.push_back(std::move(node));
+  return v;
+}
+
+Trace::Cell& Trace::cell_of(ArrayData& a) {
+  const auto [it, fresh] = cell_index_.try_emplace(&a, cells_.size());
+  if (fresh) {
+    Cell c;
+    c.array = a.weak_from_this().lock();
+    c.outside = around_->value_of(a);
+    cells_.push_back(std::move(c));
+    ir::SlotInfo info;
+    info.type = a.type;
+    if (a.storage) info.name = a.storage->name;
+    module_.slots.push_back(std::move(info));
+  }
+  return cells_[it->second];
+}
+
 ir::ValueId Trace::value_of(ArrayData& a) {
+  if (around_ && !made_here(a)) {
+    Cell& c = cell_of(a);
+    if (c.now >= 0) return c.now;
+    if (c.input < 0 && c.outside >= 0)
+      c.input = input(static_cast<int>(&c - cells_.data()), a.type, a.storage ? a.storage->name : "");
+    return c.input;
+  }
   if (!a.storage) return a.trace == id_ ? a.pending : -1;
   const StoragePtr& s = a.storage;
   if (auto it = values_.find(s.get()); it != values_.end() && s->owner == &a) return it->second;
   note(reads_, s);
   if (!building_) return -1;
   if (auto it = inputs_.find(s.get()); it != inputs_.end()) return it->second;
-  int slot = slot_of(s);
-  module_.slots[static_cast<size_t>(slot)].is_input = true;
-  // Inputs always stand in the outermost block, also when a loop body reads them first.
-  ir::Attrs attrs;
-  attrs.index = slot;
-  attrs.name = s->name;
-  ir::Node node;
-  node.op = ir::Op::Input;
-  node.attrs = std::move(attrs);
-  node.results = {module_.new_value(s->type)};
-  ir::ValueId v = node.results[0];
-  module_.top.nodes.push_back(std::move(node));
-  inputs_[s.get()] = v;
-  return v;
+  return inputs_[s.get()] = input(slot_of(s), s->type, s->name);
 }
 
 ArrayPtr Trace::pending(ir::Type type, ir::ValueId v) {
@@ -77,6 +107,10 @@ void Trace::set_written(const StoragePtr& s, ir::ValueId v) {
 }
 
 void Trace::write(ArrayData& a, ir::ValueId v) {
+  if (around_ && !made_here(a)) {
+    cell_of(a).now = v;
+    return;
+  }
   if (!a.storage) {
     a.pending = v;
     a.trace = id_;
@@ -124,6 +158,28 @@ std::vector<ArrayPtr> Trace::live_since(ir::ValueId first) const {
   for (const auto& w : pending_)
     if (auto a = w.lock(); a && !a->storage && a->trace == id_ && a->pending >= first) live.push_back(a);
   return live;
+}
+
+Trace::Written Trace::written() const {
+  Written w{values_, writes_, {}};
+  for (const Cell& c : cells_) w.cells.push_back(c.now);
+  return w;
+}
+
+void Trace::restore(Written w) {
+  values_ = std::move(w.values);
+  writes_ = std::move(w.list);
+  for (size_t i = 0; i < cells_.size(); ++i) cells_[i].now = i < w.cells.size() ? w.cells[i] : -1;
+}
+
+ir::Module Trace::take_region() {
+  for (size_t i = 0; i < cells_.size(); ++i) {
+    if (cells_[i].now < 0) continue;
+    module_.slots[i].is_output = true;
+    module_.outputs.push_back({cells_[i].now, static_cast<int>(i)});
+  }
+  around_->nodes_ = nodes_;
+  return std::move(module_);
 }
 
 Unit Trace::take() {

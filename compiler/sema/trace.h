@@ -2,6 +2,13 @@
 // storage of each slot and the pending values. Promises: reads see earlier writes of the same trace; taking a
 // unit gives every live pending value a home. While checking it only records which storages are read and
 // written.
+//
+// Note [Cells]. The body of an if or while on a device condition is traced into a module of its own, by a
+// trace inside that of its surroundings. An array of the surroundings that the body uses is a cell: what the
+// array holds when the body begins is an input of that module, made at the first use; what it holds at the
+// end, where the body wrote it, an output of the same slot. A cell goes with the array that a name holds, not
+// with its value: two names of one value may part in a later turn of a loop. The array itself is untouched
+// until the conditional is part of the surroundings' trace.
 #pragma once
 
 #include <atomic>
@@ -17,6 +24,11 @@ namespace gk::sema {
 class Trace {
  public:
   explicit Trace(bool building);
+  /// Of a body inside what `around` traces; `around` outlives it. See Note [Cells].
+  explicit Trace(Trace* around);
+  bool in_body() const { return around_ != nullptr; }
+  /// The trace of the whole capture.
+  Trace& root() { return around_ ? around_->root() : *this; }
   uint64_t id() const { return id_; }
   bool building() const { return building_; }
   ir::Module& module() { return module_; }
@@ -42,6 +54,16 @@ class Trace {
   const std::vector<StoragePtr>& reads() const { return reads_; }
   const std::vector<StoragePtr>& writes() const { return writes_; }
 
+  struct Cell {
+    ArrayPtr array;
+    ir::ValueId outside = -1;  // what it holds before, in the trace around
+    ir::ValueId input = -1;    // the same, in here; -1: not read so far
+    ir::ValueId now = -1;      // -1: not written
+  };
+  const std::vector<Cell>& cells() const { return cells_; }
+  /// Closes the trace of a body: one slot a cell.
+  ir::Module take_region();
+
   /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then
   /// point to their storages. Nothing is left when no output exists (module.outputs is empty).
   Unit take();
@@ -56,16 +78,17 @@ class Trace {
   struct Written {
     std::unordered_map<Storage*, ir::ValueId> values;
     std::vector<StoragePtr> list;
+    std::vector<ir::ValueId> cells;
   };
-  Written written() const { return {values_, writes_}; }
-  void restore(Written w) {
-    values_ = std::move(w.values);
-    writes_ = std::move(w.list);
-  }
+  Written written() const;
+  void restore(Written w);
 
  private:
   int slot_of(const StoragePtr& s);
   void note(std::vector<StoragePtr>& list, const StoragePtr& s);
+  bool made_here(const ArrayData& a) const { return !a.storage && a.trace == id_; }
+  Cell& cell_of(ArrayData& a);
+  ir::ValueId input(int slot, const ir::Type& type, const std::string& name);
 
   static std::atomic<uint64_t> next_id_;
   uint64_t id_;
@@ -79,6 +102,9 @@ class Trace {
   std::unordered_map<Storage*, ir::ValueId> values_;  // the value now, of storages written here
   std::vector<StoragePtr> reads_, writes_;
   std::vector<std::weak_ptr<ArrayData>> pending_;
+  Trace* around_ = nullptr;
+  std::vector<Cell> cells_;
+  std::unordered_map<const ArrayData*, size_t> cell_index_;
 };
 
 }  // namespace gk::sema

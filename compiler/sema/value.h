@@ -38,7 +38,7 @@ struct Storage {
 using StoragePtr = std::shared_ptr<Storage>;
 
 /// What one name holds of an array: a storage (as owner or alias), or a value still pending in a trace.
-struct ArrayData {
+struct ArrayData : std::enable_shared_from_this<ArrayData> {
   ir::Type type;
   StoragePtr storage;        // null while pending
   ir::ValueId pending = -1;  // value in the current trace; of storage-less data, its only home
@@ -46,6 +46,7 @@ struct ArrayData {
   bool bound = false;        // a name holds it already
   int capture_depth = 0;     // how many captures it was made inside of
   bool loop_index = false;   // the index of a loop being rolled: has no host value
+  bool counter = false;      // computed from the index of a `for` that is tried as a loop on the device alone
   bool loose = false;        // read from a file: goes to the device when a name is bound without `host`
   Placement wanted = Placement::Device;  // where to materialise it
   ~ArrayData();
@@ -154,6 +155,7 @@ struct Variable {
   Value* target = nullptr;  // a `mut` parameter: the caller's place
   syntax::BindKind kind = syntax::BindKind::Let;
   bool is_param = false;
+  size_t depth = 0;  // how many bodies on device conditions it was declared inside of
   Span span{};
   Value& get() { return target ? *target : value; }
 };

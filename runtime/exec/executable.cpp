@@ -7,7 +7,6 @@ namespace {
 
 /// What a driver's object that could not be destroyed may still use.
 struct Remains {
-  std::shared_ptr<DriverGraph> driver;
   LeaseSet leases;
   std::shared_ptr<Arena> arena;
   std::vector<std::shared_ptr<hal::Module>> code;
@@ -52,13 +51,18 @@ Result<void> Executable::Impl::destroy(std::unique_ptr<hal::GraphExec> old) {
   const auto keep = [&](std::unique_ptr<hal::GraphExec> kept) {
     auto remains = std::make_shared<Remains>();
     remains->exec = std::move(kept);
-    remains->driver = driver;
     if (Result<LeaseSet> held = leases.clone()) remains->leases = std::move(*held);
     remains->arena = arena;
-    for (const GraphNode& n : nodes) {
-      if (n.program == nullptr) continue;
-      const auto& code = n.program->impl().modules;
+    // Not the programs, which hold the core that holds this.
+    const auto keep_code = [&](const std::shared_ptr<Loaded>& p) {
+      if (p == nullptr) return;
+      const auto& code = p->impl().modules;
       remains->code.insert(remains->code.end(), code.begin(), code.end());
+    };
+    for (const GraphNode& n : nodes) keep_code(n.program);
+    if (driver != nullptr) {
+      std::lock_guard lock(driver->mutex);
+      for (const auto& p : driver->programs()) keep_code(p);
     }
     remains->faults = faults;
     return remains;

@@ -48,11 +48,12 @@ struct Inside {
 };
 Inside inside(const Changed& changed, const program::Body& b) {
   Inside in;
-  for (const Ref& r : b.slots) in.slots.push_back(changed.moved(r) ? 1 : 0);
-  for (const int32_t s : b.scalars) {
-    in.scalars.push_back(changed.scalars != nullptr && (*changed.scalars)[static_cast<size_t>(s)] != 0 ? 1
-                                                                                                       : 0);
-  }
+  // Where everything changes nothing is said of single slots.
+  const auto scalar = [&](int32_t s) {
+    return changed.scalars != nullptr && (*changed.scalars)[static_cast<size_t>(s)] != 0;
+  };
+  for (const Ref& r : b.slots) in.slots.push_back(changed.everything || changed.moved(r) ? 1 : 0);
+  for (const int32_t s : b.scalars) in.scalars.push_back(changed.everything || scalar(s) ? 1 : 0);
   return in;
 }
 

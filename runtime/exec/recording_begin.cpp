@@ -142,8 +142,6 @@ Result<void> RecordingState::open_explicit(void* native) {
 }
 
 Result<void> RecordingState::open_capture(hal::Stream& s) {
-  // Where the driver has no streams, nothing is ever captured.
-  if (s.native() == nullptr && explicit_ == nullptr) return {};
   const hal::NodeId& last = graph_->driver->last;
   const std::span<const hal::NodeId> after =
       last < 0 ? std::span<const hal::NodeId>{} : std::span<const hal::NodeId>(&last, 1);
@@ -171,8 +169,9 @@ Result<void*> RecordingState::stream() {
     if (owner_->capture_stream == nullptr) {
       GK_TRY(owner_->capture_stream, core_->device().create_stream());
     }
+    // Where streams are not the driver's, nobody else could give anything to it.
+    if (owner_->capture_stream->native() == nullptr) return static_cast<void*>(nullptr);
     GK_CHECK(open_capture(*owner_->capture_stream));
-    if (captured_ == nullptr) return static_cast<void*>(nullptr);
   }
   return captured_->native();
 }

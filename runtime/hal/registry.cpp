@@ -38,7 +38,12 @@ Result<void> check(const ConditionalOp& op) {
 }
 
 Result<std::shared_ptr<Device>> open(std::string_view name, const OpenOptions& options) {
-  if (name == "host") return host::open(options);
+  if (name == "host") {
+    if (options.native_context != nullptr) {
+      return fail(ErrorKind::Device, "E0510", "the host device has no contexts of a driver's");
+    }
+    return host::open(options);
+  }
   if (name == "trace" || name.starts_with("trace:")) {
     const std::string_view inner = name == "trace" ? std::string_view("host") : name.substr(6);
     if (inner.starts_with("trace")) return unknown(name);

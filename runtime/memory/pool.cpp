@@ -152,6 +152,11 @@ void Pool::Impl::give_back(Chunk* chunk, hal::Placement p, Timeline* last) {
   for (Segment* s : of(p).idle()) retire(of(p), *s);
 }
 
+void Pool::Impl::put_back(Chunk* chunk, hal::Placement p) {
+  std::lock_guard lock(mutex);
+  of(p).give_back(chunk, nullptr);
+}
+
 void Pool::Impl::retire(Segments& from, Segment& s) {
   const uint64_t number = ++retirements;
   std::vector<std::shared_ptr<hal::Event>> after;
@@ -220,12 +225,15 @@ Result<BlockPtr> Pool::allocate(int64_t size_bytes, hal::Placement placement, Ti
     const int64_t rounded = (size_bytes + kAlignment - 1) / kAlignment * kAlignment;
     impl_->retired->drain(kDrainedAtOnce);
     if (impl_->limit_bytes > 0 && rounded > impl_->limit_bytes) return out_of_memory();
-    GK_TRY(Chunk* const chunk, impl_->obtain_or_recover(rounded, placement, t));
+    GK_TRY(Chunk * chunk, impl_->obtain_or_recover(rounded, placement, t));
     if (chunk == nullptr) return out_of_memory();
     if (Result<void> ordered = impl_->order(*chunk, t); !ordered) {
-      // It goes back with the users it had.
-      impl_->give_back(chunk, placement, nullptr);
-      return tl::unexpected<Error>(std::move(ordered).error());
+      impl_->put_back(chunk, placement);
+      if (ordered.error().kind != ErrorKind::Capture) return fail(std::move(ordered).error());
+      // A last user's stream is being captured by the host program: nothing can come after it now.
+      GK_TRY(chunk, impl_->grow(rounded, placement));
+      if (chunk == nullptr) return fail(std::move(ordered).error());
+      GK_CHECK(impl_->order(*chunk, t));  // it has no users
     }
     const Stress::Piece piece = piece_of(*chunk);
     state->chunk = chunk;

@@ -40,7 +40,8 @@ struct Pool::Impl {
   Result<void> order(Chunk& chunk, Timeline* t);
   /// `last` (null: nobody) used it since it was handed out.
   void give_back(Chunk* chunk, hal::Placement p, Timeline* last);
-  void retire(Segments& from, Segment& s);  // under mutex
+  void put_back(Chunk* chunk, hal::Placement p);  // not used, with the users it had
+  void retire(Segments& from, Segment& s);        // under mutex
   void trim();
   Result<void> wait_device();
   /// What may be ended now is. `waited`: all the device's work is done.

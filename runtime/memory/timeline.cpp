@@ -89,6 +89,7 @@ Result<void> Timeline::close() {
     if (recorded) {
       last = std::move(*recorded);
     } else {
+      if (recorded.error().kind == ErrorKind::Capture) return fail(std::move(recorded).error());
       GK_CHECK(e.stream->synchronize());  // then there is nothing to wait for
     }
   }

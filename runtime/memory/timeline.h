@@ -66,7 +66,8 @@ class Timeline {
   Wait begin_wait();
   void end_wait(const Wait& w);
 
-  /// The stream is about to go (a host program's own): what others must wait for is kept as an event.
+  /// The stream is about to go (a host program's own): what others must wait for is kept as an event. Errors:
+  /// Capture E0711 as above; it stays open.
   Result<void> close();
   bool closed() const;
   /// Closed, and nothing is left to wait for. Asks the driver.

@@ -60,10 +60,38 @@ std::string text(const MatMulCall& c) {
   return out;
 }
 
-}  // namespace
+std::string steps(const Program& p, const std::string& indent);
 
-// A step a line; the bodies of a conditional below it, further in.
-static void add_steps(const Program& p, const std::string& indent, std::string& out) {
+// The bodies of an If or While: where their slots are in the program around, then their steps.
+std::string bodies(const Program& p, const Step& s, const std::string& indent) {
+  std::string out;
+  for (size_t b = 0; b < s.bodies.size(); ++b) {
+    const Body& body = s.bodies[b];
+    const char* what = s.kind == Step::Kind::While ? "do" : b == 0 ? "then" : "else";
+    out += indent + what;
+    if (!body.program) {
+      out += " -\n";
+      continue;
+    }
+    const Program& inner = *body.program;
+    out += fmt::format(" steps={} arena={} at {}\n", inner.steps.size(), inner.arena_bytes,
+                       body.arena_offset_bytes);
+    for (size_t i = 0; i < inner.slots.size() && i < body.slots.size(); ++i) {
+      const Slot& slot = inner.slots[i];
+      if (!slot.read && !slot.written) continue;
+      out += fmt::format("{}  slot {} {}: {}{}{}{} = {}\n", indent, i, slot.name.empty() ? "-" : slot.name,
+                         name(slot.dtype), to_string(slot.shape), slot.read ? " read" : "",
+                         slot.written ? " written" : "", text(p, body.slots[i]));
+    }
+    for (size_t i = 0; i < body.scalars.size(); ++i)
+      out += fmt::format("{}  scalar {} = scalar {} around\n", indent, i, body.scalars[i]);
+    out += steps(inner, indent + "  ");
+  }
+  return out;
+}
+
+std::string steps(const Program& p, const std::string& indent) {
+  std::string out;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const Step& s = p.steps[i];
     out += fmt::format("{}step {} ", indent, i);
@@ -78,25 +106,16 @@ static void add_steps(const Program& p, const std::string& indent, std::string& 
       case Step::Kind::MatMul:
         out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
         break;
-      case Step::Kind::If:
-      case Step::Kind::While:
-        out += s.kind == Step::Kind::If ? "if" : "while";
-        if (!s.label.empty()) out += " " + s.label;
-        break;
+      case Step::Kind::If: out += "if " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
+      case Step::Kind::While: out += "while " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
     }
     out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
-    for (size_t b = 0; b < s.bodies.size(); ++b) {
-      const Body& body = s.bodies[b];
-      std::string scalars;
-      for (const int32_t slot : body.scalars) scalars += fmt::format(" scalar {}", slot);
-      const char* const role = s.kind == Step::Kind::While ? "do" : b == 0 ? "then" : "else";
-      out += fmt::format("{}  {} {} on {}{} arena+{}\n", indent, role,
-                         body.program->name.empty() ? "-" : body.program->name, list(p, body.slots), scalars,
-                         body.arena_offset_bytes);
-      add_steps(*body.program, indent + "    ", out);
-    }
+    out += bodies(p, s, indent + "  ");
   }
+  return out;
 }
+
+}  // namespace
 
 std::string print(const Program& p) {
   std::string out =
@@ -111,8 +130,7 @@ std::string print(const Program& p) {
   }
   for (size_t i = 0; i < p.scalars.size(); ++i)
     out += fmt::format("  scalar {} = {}\n", i, text(p.scalars[i]));
-  add_steps(p, "  ", out);
-  return out;
+  return out + steps(p, "  ");
 }
 
 }  // namespace gk::program

@@ -158,7 +158,7 @@ TEST_P(ExecUpdate, refusals_leave_it_as_it_was_and_name_the_place) {
 TEST_P(ExecUpdate, all_nodes_change_or_none) {
   if (trace() == nullptr) GTEST_SKIP() << "faults can be injected into the trace device only";
   const auto p = adder();
-  int failures = 0, rebuilt = 0;
+  int failures = 0, climbed = 0;
   for (int64_t k = 0; k < 40; ++k) {
     const auto x = block(0), y = block(0);
     const auto e = make({{p, bind({x}, {1})}, {p, bind({x}, {2})}, {p, bind({x}, {4})}});
@@ -169,7 +169,7 @@ TEST_P(ExecUpdate, all_nodes_change_or_none) {
     const bool injected = trace()->failed();
     trace()->fail_at(-1);
     if (!r) ++failures;
-    if (r && e->last_update() == UpdateRung::Reinstantiated) ++rebuilt;
+    if (r && e->last_update() == UpdateRung::GraphUpdated) ++climbed;
     GK_OK(e->launch(*rt));
     EXPECT_TRUE(all(x, r ? 0 : 7));
     EXPECT_TRUE(all(y, r ? 7 : 0));
@@ -178,7 +178,7 @@ TEST_P(ExecUpdate, all_nodes_change_or_none) {
     EXPECT_EQ(y->leases(), r ? 1 : 0);
     if (!injected) break;
   }
-  EXPECT_EQ(rebuilt, 3);   // each of the three patches refused once
+  EXPECT_EQ(climbed, 3);   // each of the three patches refused once
   EXPECT_EQ(failures, 0);  // with one failure, the next rung serves
 }
 

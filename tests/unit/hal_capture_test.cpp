@@ -300,6 +300,52 @@ TEST_P(HalCapture, a_stream_that_somebody_else_captures_is_left_alone) {
   GK_OK(wrapped->synchronize());
 }
 
+TEST_P(HalCapture, a_device_works_in_a_context_of_the_host_programs_own) {
+  hal::OpenOptions options;
+  options.threads = 1;
+  if (is_host()) {
+    options.native_context = &options;
+    EXPECT_EQ(hal::open(GetParam(), options).error().code, "E0510");
+    return;
+  }
+  const auto current = driver_function<int (*)(void**)>("cuCtxGetCurrent");
+  const auto create = driver_function<int (*)(void**, unsigned, int)>("cuCtxCreate_v2");
+  const auto destroy = driver_function<int (*)(void*)>("cuCtxDestroy_v2");
+  const auto set = driver_function<int (*)(void*)>("cuCtxSetCurrent");
+  ASSERT_TRUE(current && create && destroy && set);
+  GK_OK(stream->synchronize());
+  void *ours = nullptr, *theirs = nullptr, *now = nullptr;
+  ASSERT_EQ(current(&ours), 0);
+  ASSERT_EQ(create(&theirs, 0, 0), 0);
+  {
+    options.native_context = theirs;
+    auto other = need(hal::open(GetParam(), options));
+    auto s = need(other->create_stream());
+    ASSERT_EQ(current(&now), 0);
+    EXPECT_EQ(now, theirs);
+    EXPECT_EQ(other->wrap_stream(stream->native()).error().code, "E0510");
+    EXPECT_EQ(device->wrap_stream(s->native()).error().code, "E0510");
+    need(other->wrap_stream(s->native()));
+    const auto a = need(other->allocate(4, hal::Placement::Device));
+    float v = 3, w = 0;
+    // Each device goes to its own context, whichever is current.
+    const auto x = block(1);
+    ASSERT_EQ(set(ours), 0);
+    GK_OK(other->write(a.address, &v, 4, *s));
+    ASSERT_EQ(set(theirs), 0);
+    add(*stream, x, 1);
+    GK_OK(stream->synchronize());
+    EXPECT_TRUE(all(x, 2));
+    GK_OK(other->read(&w, a.address, 4, *s));
+    EXPECT_EQ(w, 3);
+    GK_OK(other->release(a));
+  }
+  // It was not destroyed with the device.
+  ASSERT_EQ(set(theirs), 0);
+  EXPECT_EQ(destroy(theirs), 0);
+  GK_OK(stream->synchronize());
+}
+
 GK_ALL_DEVICES(HalCapture);
 
 TEST(HalCaptureTrace, every_call_of_a_capture_is_logged_and_can_fail) {

@@ -38,7 +38,7 @@ Result<void> check_open(const State& s) {
 
 Error broken(State& s, const Frontier& f) {
   s.lost = true;
-  if (f.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED && f.id == s.capture->id) {
+  if (f.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
     Error e = make_error(ErrorKind::Capture, "E0715", "the capture was broken from outside");
     const std::string call = s.context->capture_failure_after(s.capture->failures);
     if (!call.empty()) return std::move(e).note(fmt::format("{} was the first call to fail by it", call));
@@ -160,7 +160,9 @@ Result<void> end_capture(State& s) {
   const StreamCapture capture = std::move(*s.capture);
   s.capture.reset();
   Result<Frontier> f = read_frontier(c, capture.stream);
-  const bool ours = f && f->status != CU_STREAM_CAPTURE_STATUS_NONE && f->id == capture.id;
+  // Of a broken capture the driver does not tell the id; somebody else's active one is left alone.
+  const bool ours = f && (f->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED ||
+                          (f->status == CU_STREAM_CAPTURE_STATUS_ACTIVE && f->id == capture.id));
   Result<void> ended;
   // Where the state cannot be read the end is tried: a capture left open would lose the stream.
   if (ours || !f) {

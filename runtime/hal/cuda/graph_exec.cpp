@@ -66,6 +66,9 @@ class CudaGraphExec : public GraphExec {
     State& other = graph->state();
     std::lock_guard lock(other.mutex);
     GK_CHECK(other.check_usable());
+    if (other.capture) {
+      return fail(ErrorKind::Capture, "E0712", "no update from a graph that captures a stream");
+    }
     GK_CHECK(use_up_handles(other));
     Context& c = *state_->context;
     Relaxed relaxed(c);

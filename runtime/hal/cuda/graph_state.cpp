@@ -9,7 +9,9 @@
 namespace gk::hal::cuda {
 
 State::~State() {
-  if (owned_graph && context->bind()) (void)GK_CU(*context, cuGraphDestroy, graph);
+  if (!owned_graph || !context->bind()) return;
+  Relaxed relaxed(*context);
+  (void)GK_CU(*context, cuGraphDestroy, graph);
 }
 
 NodeId State::add(CUgraph in, Kind kind, std::span<const CUgraphNode> frontier,

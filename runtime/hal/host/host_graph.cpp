@@ -292,6 +292,7 @@ class HostGraph : public HostRecorder<Graph> {
     return list;
   }
   const Recorded& recorded() const { return storage_; }
+  bool captures() const { return captured_ != nullptr; }
 
  private:
   Result<void> check_open() const {
@@ -307,6 +308,9 @@ Result<void> HostGraphExec::update(Graph& g) {
   GK_CHECK(alive());
   auto* graph = dynamic_cast<HostGraph*>(&g);
   if (graph == nullptr) return fail(ErrorKind::Device, "E0506", "this graph is not one of the host device");
+  if (graph->captures()) {
+    return fail(ErrorKind::Capture, "E0712", "no update from a graph that captures a stream");
+  }
   if (std::string what = difference(*list_, graph->recorded()); !what.empty()) {
     return fail(ErrorKind::Capture, "E0709", fmt::format("the graphs differ: {}", what));
   }

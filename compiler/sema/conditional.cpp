@@ -1,0 +1,463 @@
+// `if` and `while` on device values inside a capture, and long `for`: bodies become the regions of If and
+// While nodes. See Note [Regions] in ir/module.h and Note [Cells] in trace.h. Checking goes the same way
+// without a trace of its own for the body: forms are compared, nothing is built.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "compiler/sema/evaluator.h"
+#include "compiler/sema/rebound.h"
+
+namespace gk::sema {
+
+using syntax::Stmt;
+using syntax::StmtKind;
+
+namespace {
+
+// From more turns than this on, a `for` inside a capture is a loop on the device rather than repeated nodes.
+constexpr int64_t kMostUnrolledTrips = 64;
+
+ir::Type scalar_type(DType t) { return ir::Type{t, {}}; }
+
+// A copy whose leaves can be replaced one by one.
+Value unshared(const Value& v) {
+  if (!v.is_aggregate()) return v;
+  Value r = v;
+  r.items = std::make_shared<Aggregate>(*v.items);
+  for (auto& i : r.items->items) i = unshared(i);
+  return r;
+}
+
+bool same_form(const ir::Type& a, const ir::Type& b) {
+  if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
+  for (size_t i = 0; i < a.dims.size(); ++i)
+    if (ir::equal(a.dims[i], b.dims[i]) == ir::Tri::No) return false;
+  return true;
+}
+
+bool same_structure(const Value& a, const Value& b) {
+  return a.kind == b.kind && a.items->items.size() == b.items->items.size() &&
+         a.items->names == b.items->names;
+}
+
+std::optional<ir::Type> form_of(const Value& v) {
+  if (v.is_array()) return v.array->type;
+  if (v.is_scalar()) return scalar_type(v.scalar.dtype);
+  return std::nullopt;
+}
+
+// Whether two branches can give one value on the device.
+bool agree(const Value& a, const Value& b) {
+  if (a.is_unknown() || b.is_unknown()) return true;
+  if (a.is_aggregate() && b.is_aggregate()) {
+    if (!same_structure(a, b)) return false;
+    for (size_t i = 0; i < a.items->items.size(); ++i)
+      if (!agree(a.items->items[i], b.items->items[i])) return false;
+    return true;
+  }
+  const auto x = form_of(a), y = form_of(b);
+  return x && y && same_form(*x, *y);
+}
+
+bool arrays_only(const Value& v) {
+  if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), arrays_only);
+  return v.is_array();
+}
+
+bool has_leaf(const Value& v, bool scalars) {
+  if (v.is_aggregate())
+    return std::any_of(v.items->items.begin(), v.items->items.end(),
+                       [&](const Value& i) { return has_leaf(i, scalars); });
+  return v.is_array() || (scalars && v.is_scalar());
+}
+
+Error cannot_change(const Value& before, const Value& now, Span span) {
+  return make_error(ErrorKind::Capture, "E0719",
+                    fmt::format("a body on a device condition cannot turn {} into {}", describe(before),
+                                describe(now)),
+                    span)
+      .note("in a capture the body becomes part of the graph; what it changes keeps its dtype and shape");
+}
+
+}  // namespace
+
+// What one body came to, while the names around it are as before.
+struct Evaluator::Body {
+  std::unique_ptr<Trace> trace;  // running
+  Value value = Value::none();
+  std::vector<ir::ValueId> extra;  // beside the cells: values for more slots
+};
+
+void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
+  if (bodies_.empty() || var->depth >= bodies_.size()) return;
+  for (auto& r : bodies_.back())
+    if (r.var == var) {
+      r.span = span;
+      return;
+    }
+  bodies_.back().push_back({var, var->value, span});
+}
+
+Result<void> Evaluator::stay(const Result<Flow>& flow, const Stmt& s) {
+  if (!flow) return fail(flow.error());
+  if (*flow == Flow::Next) return {};
+  const Stmt* jump = find_jump(s);
+  const char* what = *flow == Flow::Break ? "break" : *flow == Flow::Continue ? "continue" : "return";
+  return fail(make_error(ErrorKind::Capture, "E0719",
+                         fmt::format("`{}` cannot leave a body on a device condition inside a capture", what),
+                         jump ? jump->span : s.span)
+                  .note("the body becomes part of the graph, which has no jumps")
+                  .help(*flow == Flow::Return ? "give the value with an `if … else …`"
+                                              : "put it into the loop's condition: `while … and not done`"));
+}
+
+// ---- Names that a body rebinds
+
+Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
+  if (v.is_aggregate()) {
+    Value r = unshared(v);
+    for (auto& i : r.items->items) {
+      GK_TRY(i, renew(i, scalars, span));
+    }
+    return r;
+  }
+  ArrayPtr a;
+  if (v.is_array()) {
+    if (!running()) return v;
+    GK_TRY(auto id, value_of(v.array, span));
+    a = trace_->pending(v.array->type, id);
+    a->wanted = v.array->wanted;
+  } else if (v.is_scalar() && scalars) {
+    GK_TRY(a, as_array(strengthen(v), span));
+  } else {
+    return v;
+  }
+  a->bound = true;
+  a->capture_depth = capture_depth_;
+  return Value::of_array(a);
+}
+
+// Gives each of the names an array that is nobody else's, so that what it becomes is the name's alone.
+Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars,
+                                Span span) {
+  for (const auto& n : names) {
+    Error why;
+    auto var = lookup(n, scope, span, &why);
+    if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
+      continue;
+    bool outside = false;  // the capture: rebinding it is an error of its own
+    for (auto sc = scope; sc && !sc->names.contains(n); sc = sc->parent) outside |= sc->capture_boundary;
+    if (outside) continue;
+    GK_TRY(auto fresh, renew(var->value, scalars, span));
+    note_rebinding(var, span);
+    var->value = std::move(fresh);
+  }
+  return {};
+}
+
+Result<void> Evaluator::settle(const Value& before, Value& after, const Value& now, bool loop, Trace* around,
+                               Span span) {
+  if (before.is_unknown() || now.is_unknown()) {
+    after = Value::unknown();
+    return {};
+  }
+  if (before.is_aggregate()) {
+    if (!now.is_aggregate() || !same_structure(before, now)) return fail(cannot_change(before, now, span));
+    for (size_t i = 0; i < before.items->items.size(); ++i)
+      GK_CHECK(
+          settle(before.items->items[i], after.items->items[i], now.items->items[i], loop, around, span));
+    return {};
+  }
+  const auto from = form_of(before), to = form_of(now);
+  if (!from || !to || !same_form(*from, *to)) return fail(cannot_change(before, now, span));
+  if (before.is_array() && now.is_array() && before.array == now.array) return {};
+  if (before.is_scalar()) {
+    if (now.is_scalar() && before.known && now.known && before.scalar == now.scalar) return {};
+    if (loop)
+      return fail(
+          make_error(ErrorKind::Capture, "E0719", "a loop on the device rebinds this name out of sight", span)
+              .help("assign to it in the loop's own body"));
+    if (after.is_scalar()) {
+      auto held =
+          running() ? around->pending(*from, around->param(before.scalar, span)) : trace_->pending(*from, -1);
+      held->bound = true;
+      held->capture_depth = capture_depth_;
+      after = Value::of_array(held);
+    }
+  }
+  if (!running()) return {};
+  ArrayPtr home = after.array;
+  GK_CHECK(own(home, span));
+  GK_CHECK(detach_aliases(*home, span));
+  GK_TRY(auto a, as_array(now, span));
+  GK_TRY(auto id, value_of(a, span));
+  trace_->write(*home, id);
+  return {};
+}
+
+// ---- Bodies
+
+Result<Evaluator::Body> Evaluator::trace_body(Settled& settled, bool loop,
+                                              const std::function<Result<void>(Body&)>& run) {
+  Body body;
+  std::unique_ptr<Trace> around;
+  if (running()) {
+    auto inside = std::make_unique<Trace>(trace_.get());
+    around = std::exchange(trace_, std::move(inside));
+  }
+  bodies_.emplace_back();
+  auto done = run(body);
+  const std::vector<Rebound> rebound = std::move(bodies_.back());
+  for (const auto& r : rebound) {
+    if (!done) break;
+    auto it = std::find_if(settled.begin(), settled.end(), [&](const auto& s) { return s.var == r.var; });
+    if (it == settled.end()) it = settled.insert(settled.end(), {r.var, unshared(r.before), r.span});
+    done = settle(r.before, it->before, r.var->value, loop, around.get(), r.span);
+  }
+  bodies_.pop_back();
+  for (const auto& r : rebound) r.var->value = r.before;
+  if (around) body.trace = std::exchange(trace_, std::move(around));
+  if (!done) return fail(std::move(done.error()));
+  return body;
+}
+
+void Evaluator::apply(const Settled& settled) {
+  for (const auto& s : settled) {
+    note_rebinding(s.var, s.span);
+    s.var->value = s.before;
+  }
+}
+
+std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
+                                                 const std::vector<ir::Type>& extra, Span span) {
+  std::vector<const Trace::Cell*> cells;  // of all bodies, in the order of their first use
+  std::unordered_map<const ArrayData*, int> slot_of;
+  ir::Node node;
+  node.op = op;
+  node.span = span;
+  node.operands = {condition};
+  for (const Body& b : bodies)
+    for (const Trace::Cell& c : b.trace->cells())
+      if (slot_of.emplace(c.array.get(), static_cast<int>(cells.size())).second) {
+        cells.push_back(&c);
+        node.operands.push_back(c.outside);
+      }
+  for (Body& b : bodies) {
+    std::vector<int> slots;
+    for (const Trace::Cell& c : b.trace->cells()) slots.push_back(slot_of.at(c.array.get()));
+    auto m = std::make_unique<ir::Module>(b.trace->take_region());
+    const auto own = std::exchange(m->slots, {});
+    for (const Trace::Cell* c : cells) {
+      ir::SlotInfo info;
+      info.type = c->array->type;
+      if (c->array->storage) info.name = c->array->storage->name;
+      m->slots.push_back(std::move(info));
+    }
+    for (size_t i = 0; i < own.size(); ++i) m->slots[static_cast<size_t>(slots[i])] = own[i];
+    for (ir::Node& n : m->top.nodes)
+      if (n.op == ir::Op::Input) n.attrs.index = slots[static_cast<size_t>(n.attrs.index)];
+    for (ir::Output& o : m->outputs) o.slot = slots[static_cast<size_t>(o.slot)];
+    for (size_t i = 0; i < extra.size(); ++i) {
+      ir::SlotInfo info;
+      info.type = extra[i];
+      info.is_output = true;
+      info.fresh = op == ir::Op::If;
+      m->outputs.push_back({b.extra[i], static_cast<int>(m->slots.size())});
+      m->slots.push_back(std::move(info));
+    }
+    ir::Region r;
+    auto& params = trace_->module().params;
+    for (const Scalar& p : m->params) {
+      r.scalars.push_back(static_cast<int>(params.size()));
+      params.push_back(p);
+    }
+    r.module = std::move(m);
+    node.regions.push_back(std::move(r));
+  }
+  const std::vector<int> slots = ir::result_slots(node);
+  std::vector<ir::Type> types;
+  for (int s : slots) types.push_back(node.regions[0].module->slots[static_cast<size_t>(s)].type);
+  const auto ids = trace_->append_node(std::move(node), types);
+  std::vector<ir::ValueId> fresh;
+  for (size_t k = 0; k < slots.size(); ++k) {
+    const auto s = static_cast<size_t>(slots[k]);
+    if (s < cells.size())
+      trace_->write(*cells[s]->array, ids[k]);
+    else
+      fresh.push_back(ids[k]);
+  }
+  return fresh;
+}
+
+// ---- Statements
+
+Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope,
+                                bool wanted) {
+  if (rolling_ > 0) {
+    roll_failed_ = true;
+    return fail(ErrorKind::Internal, "E0901", "loop not rolled", b.span);
+  }
+  GK_CHECK(freshen(b.rebound, scope, false, b.span));
+  Settled settled;
+  std::vector<Body> bodies;
+  std::vector<ir::Type> types[2];
+  for (size_t arm = 0; arm < 2; ++arm) {
+    auto body = trace_body(settled, false, [&](Body& out) -> Result<void> {
+      GK_CHECK(b.arms[arm](&out.value));
+      if (!wanted) return {};
+      std::function<Result<void>(Value&)> keep = [&](Value& v) -> Result<void> {
+        if (v.is_aggregate()) {
+          v = unshared(v);
+          for (auto& i : v.items->items) GK_CHECK(keep(i));
+        } else if (v.is_scalar() || v.is_array()) {
+          v = strengthen(v);
+          types[arm].push_back(*form_of(v));
+          if (!running()) return {};
+          GK_TRY(auto a, as_array(v, b.span));
+          GK_TRY(auto id, value_of(a, b.span));
+          out.extra.push_back(id);
+        }
+        return {};
+      };
+      return keep(out.value);
+    });
+    if (!body) return fail(std::move(body.error()));
+    bodies.push_back(std::move(*body));
+  }
+  const Value &x = bodies[0].value, &y = bodies[1].value;
+  const bool both = x.kind != VKind::None && y.kind != VKind::None;
+  const bool give = wanted && both && agree(x, y);
+  const bool unknown = give && (x.is_unknown() || y.is_unknown());
+  if (wanted && both && !give && b.must_agree)
+    return fail(
+        make_error(ErrorKind::Capture, "E0719",
+                   fmt::format("the branches of a device condition give {} and {}", describe(x), describe(y)),
+                   b.span)
+            .note("in a capture the condition becomes part of the graph; both branches give one form"));
+  std::vector<ArrayPtr> results;
+  if (running()) {
+    if (!give)
+      for (Body& body : bodies) body.extra.clear();
+    GK_TRY(auto id, value_of(condition, b.span));
+    const auto& extra = give ? types[0] : std::vector<ir::Type>{};
+    const auto fresh = close_bodies(ir::Op::If, id, bodies, extra, b.span);
+    for (size_t i = 0; i < fresh.size(); ++i) results.push_back(trace_->pending(extra[i], fresh[i]));
+  }
+  apply(settled);
+  if (unknown) return Value::unknown();
+  if (!give) return Value::none();
+  size_t next = 0;
+  std::function<Value(const Value&)> fill = [&](const Value& v) {
+    if (v.is_aggregate()) {
+      Value r = unshared(v);
+      for (auto& i : r.items->items) i = fill(i);
+      return r;
+    }
+    if (!running()) return Value::of_array(trace_->pending(*form_of(v), -1));
+    return Value::of_array(results[next++]);
+  };
+  return fill(x);
+}
+
+Result<void> Evaluator::device_while(const Stmt& s, const ScopePtr& scope, const ArrayPtr& condition) {
+  if (rolling_ > 0) {
+    roll_failed_ = true;
+    return fail(ErrorKind::Internal, "E0901", "loop not rolled", s.span);
+  }
+  std::set<std::string> names;
+  rebound_outside(s, names);
+  GK_CHECK(freshen(names, scope, true, s.span));
+  Settled settled;
+  auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
+    GK_CHECK(stay(exec_block(*s.body, scope, nullptr), s));
+    GK_TRY(auto c, eval(*s.rhs, scope));
+    if (c.is_unknown() && !running()) return {};
+    const auto form = form_of(c);
+    if (!form || !same_form(*form, scalar_type(DType::Bool)))
+      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
+                  s.rhs->span);
+    GK_TRY(auto a, as_array(c, s.rhs->span));
+    GK_TRY(auto id, value_of(a, s.rhs->span));
+    out.extra.push_back(id);
+    return {};
+  });
+  if (!body) return fail(std::move(body.error()));
+  if (running()) {
+    GK_TRY(auto id, value_of(condition, s.rhs->span));
+    std::vector<Body> bodies;
+    bodies.push_back(std::move(*body));
+    close_bodies(ir::Op::While, id, bodies, {scalar_type(DType::Bool)}, s.span);
+  }
+  apply(settled);
+  return {};
+}
+
+Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
+                                       int64_t hi) {
+  if (!capturing() || rolling_ > 0 || hi - lo <= kMostUnrolledTrips) return false;
+  if (over.is_array() && over.array->storage && over.array->storage->placement == Placement::Host)
+    return false;
+  if (over.kind != VKind::Range && !over.is_array()) return false;
+  // Host values that change from turn to turn stay host values: such a loop is run here, step by step.
+  std::set<std::string> names;
+  rebound_outside(s, names);
+  std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
+  for (const auto& n : names) {
+    Error why;
+    auto v = lookup(n, scope, s.span, &why);
+    if (!v || !arrays_only(v->get())) return false;
+    originals.emplace_back(v, v->value);
+  }
+  GK_CHECK(freshen(names, scope, false, s.span));
+  const auto number = [&](int64_t i) {
+    ir::Attrs attrs;
+    attrs.value = Scalar::of_int(i);
+    return emit(ir::Op::Const, {}, attrs, s.span);
+  };
+  GK_TRY(auto count, number(lo));
+  const bool failed_before = std::exchange(roll_failed_, false);
+  Settled settled;
+  auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
+    GK_TRY(auto at, value_of(count, s.span));
+    auto index = trace_->pending(count->type, at);
+    index->loop_index = index->counter = true;
+    Value item = Value::of_array(index);
+    if (over.is_array()) {
+      ir::Attrs attrs;
+      attrs.axes = {0};
+      GK_TRY(auto row, emit(ir::Op::Take, {over.array, index}, attrs, s.rhs->span));
+      item = Value::of_array(row);
+    }
+    GK_CHECK(stay(loop_body(s, scope, std::move(item)), s));
+    const bool works = std::any_of(trace_->cells().begin(), trace_->cells().end(),
+                                   [](const Trace::Cell& c) { return c.now >= 0; }) ||
+                       !bodies_.back().empty();
+    if (!works) roll_failed_ = true;
+    GK_TRY(auto one, number(1));
+    GK_TRY(auto next, emit(ir::Op::Add, {index, one}, {}, s.span));
+    trace_->write(*count, next->pending);
+    GK_TRY(auto end, number(hi));
+    GK_TRY(auto more, emit(ir::Op::Lt, {next, end}, {}, s.span));
+    out.extra.push_back(more->pending);
+    return {};
+  });
+  const bool fits = body && !roll_failed_;
+  roll_failed_ = failed_before;
+  if (!fits) {
+    for (auto& [var, value] : originals) var->value = value;
+    GK_CHECK(poll(s.span));
+    return false;
+  }
+  ir::Attrs always;
+  always.value = Scalar::of_bool(true);
+  GK_TRY(auto first, emit(ir::Op::Const, {}, always, s.span));
+  std::vector<Body> bodies;
+  bodies.push_back(std::move(*body));
+  close_bodies(ir::Op::While, first->pending, bodies, {scalar_type(DType::Bool)}, s.span);
+  apply(settled);
+  return true;
+}
+
+}  // namespace gk::sema
