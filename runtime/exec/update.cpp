@@ -89,13 +89,15 @@ Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBindi
       return fail(ErrorKind::Internal, "E0902", "an array to rebind was not given");
     }
     const LeaseSet::Held* held = e.leases.find(from.block.get());
-    if (held == nullptr || same(from, to)) continue;
-    for (const Use& use : held->uses) {
+    bool used = false;
+    for (const Use& use : held == nullptr ? std::span<const Use>() : std::span<const Use>(held->uses)) {
       if (use.slot < 0 || use.epoch != held->epoch) continue;
       const auto slot = static_cast<size_t>(use.slot);
       const GraphNode& old = e.nodes[static_cast<size_t>(use.node)];
       const SlotBinding& was = old.bindings.slots[slot];
       if (was.offset_bytes != from.offset_bytes) continue;
+      used = true;
+      if (same(from, to)) break;
       if (alignment(to) < alignment(was)) {
         return fail(ErrorKind::Capture, "E0706",
                     fmt::format("array '{}' would lie at a less aligned address than before",
@@ -116,6 +118,10 @@ Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBindi
       if (change.slots[slot] != 0) continue;
       change.slots[slot] = 1;
       change.node.bindings.slots[slot] = to;
+    }
+    if (!used) {
+      return fail(ErrorKind::Capture, "E0706",
+                  "the executable does not use the array that is to be replaced");
     }
   }
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.index < b.index; });

@@ -51,6 +51,7 @@ std::vector<float> noise(size_t n, uint32_t seed) {
 CONTRACT_ROW(43S, "a graph gives what eager calls give, bit for bit: an MLP of 4 x 256, RK4 of 10 x 4096") {
   constexpr int64_t kWidth = 256, kBatch = 16, kLayers = 4, kPoints = 4096;
   Module m = ctx.compile("models.gk", R"(
+const D = 256, N = 4096
 type Layer = { w: f32[D, D], b: f32[D] }
 fn layer(x: f32[B, D], l: Layer) -> f32[B, D] = maximum(x @ l.w + l.b, 0)
 fn mlp(x: f32[B, D], layers: [Layer; L]) -> f32[B, D] {

@@ -57,7 +57,7 @@ CONTRACT_ROW(01J, "a capture executes nothing; each launch executes it once") {
 
 CONTRACT_ROW(03J, "an empty graph has no nodes; instantiating and launching it do nothing") {
   Tensor x = array(3);
-  for (Graph g : {ctx.capture([] {}), ctx.graph("by hand"), ctx.capture([&] { ctx.empty(f32, {10}); })}) {
+  for (const Graph& g : {ctx.capture([] {}), ctx.graph("by hand")}) {
     ASSERT_TRUE(g);
     EXPECT_EQ(g.num_nodes(), 0);
     EXPECT_EQ(g.num_leases(), 0);

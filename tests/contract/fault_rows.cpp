@@ -140,17 +140,6 @@ std::vector<Program> Faults::programs() {
                  ASSERT_TRUE(all(z, 6));
                  ASSERT_TRUE(all(y, 12));
                }});
-  p.push_back({"conditional nodes and products", [this] {
-                 Tensor x = array(1), a = ctx.full(f32, {16, 16}, 0.5), c;
-                 Exec e = ctx.capture([&] {
-                               m.function("grow").call({x, 3000.0F});
-                               c = m.fn<Tensor(Tensor, Tensor)>("product")(a, a);
-                             })
-                              .instantiate();
-                 e.launch(ctx);
-                 ASSERT_TRUE(all(x, 4));
-                 ASSERT_TRUE(all(c, 4));
-               }});
   p.push_back({"pinned and foreign memory, host calls", [this] {
                  memory.write(std::vector<float>(kN, 1));
                  const auto called = std::make_shared<int>(0);
@@ -172,6 +161,17 @@ std::vector<Program> Faults::programs() {
                  }
                  engine.reclaim();
                }});
+  p.push_back({"conditional nodes and products", [this] {
+                 Tensor x = array(1), a = ctx.full(f32, {16, 16}, 0.5), c;
+                 Exec e = ctx.capture([&] {
+                               m.function("grow").call({x, 3000.0F});
+                               c = m.fn<Tensor(Tensor, Tensor)>("product")(a, a);
+                             })
+                              .instantiate();
+                 e.launch(ctx);
+                 ASSERT_TRUE(all(x, 4));
+                 ASSERT_TRUE(all(c, 4));
+               }});
   return p;
 }
 
@@ -190,6 +190,7 @@ CONTRACT_ROW(56P, "whichever call of the driver fails: a typed error, nothing le
       const std::string code = code_of([&] {
         p.run();
         f.ctx.synchronize();
+        f.engine.reclaim();
       });
       const bool given = probe::failed(f.engine);
       probe::fail_at(f.engine, -1);

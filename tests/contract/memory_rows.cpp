@@ -63,9 +63,10 @@ CONTRACT_ROW(08J,
   auto memory = std::make_shared<cuda::ForeignMemory>(kN);
   memory->write(std::vector<float>(kN, 5));
   const std::weak_ptr<cuda::ForeignMemory> alive = memory;
+  void* const at = memory->get();
   auto gone = std::make_shared<std::atomic<int>>(0);
-  Tensor w = Tensor::wrap(ctx, memory->get(), f32, {kN},
-                          {.keepalive = std::move(memory), .deleter = [gone] { ++*gone; }});
+  Tensor w =
+      Tensor::wrap(ctx, at, f32, {kN}, {.keepalive = std::move(memory), .deleter = [gone] { ++*gone; }});
   Graph g = ctx.capture([&] { axpy(y, w, 1); });
   Exec first = g.instantiate(), second = g.instantiate();
   const auto held = [&] {

@@ -139,7 +139,9 @@ CONTRACT_ROW(42J,
   for (const int64_t expected : {256, 512, 600, 600}) {
     (void)ctx.empty(f32, {kN});
     EXPECT_EQ(num_ran(), expected);
-    EXPECT_EQ(engine.stats().pending_releases, 600 - expected);
+    // The allocations' own endings may be among them.
+    EXPECT_GE(engine.stats().pending_releases, 600 - expected);
+    EXPECT_LT(engine.stats().pending_releases, 600 - expected + 8);
   }
   for (const int r : ran) EXPECT_EQ(r, 1);
   EXPECT_EQ(inner, 0);

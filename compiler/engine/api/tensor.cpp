@@ -136,8 +136,12 @@ Result<TensorPtr> tensor_of(ContextCore& c, const sema::ArrayPtr& a) {
   for (const auto& d : a->type.dims) shape.push_back(d.value);
   auto place =
       slot.block->placement() == hal::Placement::Pinned ? api::MemoryPlace::Pinned : api::MemoryPlace::Device;
-  return describe_tensor(c.engine, slot.block, slot.offset_bytes, outer(a->type.dtype), std::move(shape),
-                         place, a->storage->name);
+  // Whoever keeps the memory keeps its storage: a captured function writes its results to the storage of the
+  // last ones as soon as nobody else has that.
+  auto held = std::make_shared<std::pair<sema::StoragePtr, memory::BlockPtr>>(a->storage, slot.block);
+  memory::BlockPtr block(std::move(held), slot.block.get());
+  return describe_tensor(c.engine, std::move(block), slot.offset_bytes, outer(a->type.dtype),
+                         std::move(shape), place, a->storage->name);
 }
 
 Result<void> copy_tensor(ContextCore& c, const TensorPtr& dst, const TensorPtr& src) {

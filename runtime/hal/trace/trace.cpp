@@ -43,6 +43,7 @@ class Log {
   void fail_at(int64_t k, ErrorKind kind) {
     std::lock_guard lock(mutex_);
     fail_in_ = k, kind_ = kind, failed_ = false;
+    if (k < 0) fail_next_.clear();
   }
   bool failed() const {
     std::lock_guard lock(mutex_);

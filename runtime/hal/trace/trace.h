@@ -33,7 +33,7 @@ class TraceDevice : public Device {
   virtual Alive alive() const = 0;
   /// Makes the k-th call from now (0: the next) fail once, with an error of that kind, and not happen; the
   /// release of memory, the end of a capture and a wait happen all the same, so that nothing leaks by it. An
-  /// executable whose destruction fails counts as alive from then on. -1: never.
+  /// executable whose destruction fails counts as alive from then on. -1: never, nor one asked for by name.
   virtual void fail_at(int64_t k, ErrorKind kind = ErrorKind::Device) = 0;
   /// The same for the next call of that name ("launch graph").
   virtual void fail_next(std::string_view name, ErrorKind kind = ErrorKind::Device) = 0;
