@@ -21,6 +21,41 @@ struct Use {
   uint32_t epoch = 0;
 };
 
+/// The uses of one block, oldest first. Most blocks have one, which costs no allocation.
+class Uses {
+ public:
+  const Use* begin() const { return more_.empty() ? &one_ : more_.data(); }
+  const Use* end() const { return begin() + size_; }
+  Use& newest() { return more_.empty() ? one_ : more_.back(); }
+  bool empty() const { return size_ == 0; }
+  void add(const Use& u) {
+    if (size_ == 1) more_ = {one_};
+    if (size_ == 0) {
+      one_ = u;
+    } else {
+      more_.push_back(u);
+    }
+    ++size_;
+  }
+  /// Removes the newest one that a node has of a slot, if there is one.
+  void remove(int32_t node, int32_t slot) {
+    for (size_t i = size_; i-- > 0;) {
+      if (begin()[i].node != node || begin()[i].slot != slot) continue;
+      if (!more_.empty()) more_.erase(more_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (--size_ == 1) {
+        one_ = more_.front();
+        more_.clear();
+      }
+      return;
+    }
+  }
+
+ private:
+  size_t size_ = 0;
+  Use one_;
+  std::vector<Use> more_;  // all of them, where there are several
+};
+
 class LeaseSet {
  public:
   LeaseSet() = default;
@@ -40,7 +75,7 @@ class LeaseSet {
   struct Held {
     memory::Lease lease;
     uint32_t epoch = 0;  // of uses from now on
-    std::vector<Use> uses;
+    Uses uses;
   };
   // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
   using Key = std::pair<const void*, const memory::Block*>;

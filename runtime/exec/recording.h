@@ -80,7 +80,7 @@ class RecordingState : public std::enable_shared_from_this<RecordingState> {
   Result<void> resume();
   Result<void> add(const GraphNode& node, Placed placed);
   Result<void> open_capture(hal::Stream& s);
-  Result<void> open_explicit(void* native);
+  Result<void> open_explicit(Runtime::Impl& rt, void* native);
   Result<void> begin_capture_of(Runtime::Impl& rt, const RecordingOptions& options);
   Result<void> close_capture();
   Result<void> complete();

@@ -105,7 +105,21 @@ void RecordingState::undo() {
   std::erase_if(graph_->spare, [&](const memory::BlockPtr& b) {
     return std::none_of(dead.begin(), dead.end(), [&](const auto& d) { return d == b; });
   });
-  if (!back) graph_->broken = "taking back what was added to the graph failed: " + back.error().message;
+  if (!back) {
+    // Then the nodes are recorded once more; executables made before keep the driver's graph that they have.
+    std::vector<PlacedPtr> placed = graph_->placed;
+    Result<std::shared_ptr<DriverGraph>> anew = fail(back.error());
+    if (why_not_repeatable(graph_->nodes, placed).empty()) {
+      anew = DriverGraph::build(*core_, graph_->nodes, placed, graph_->arena->address(),
+                                graph_->faults->address());
+    }
+    if (anew) {
+      graph_->driver = std::move(*anew);
+      graph_->placed = std::move(placed);
+    } else {
+      graph_->broken = "taking back what was added to the graph failed: " + back.error().message;
+    }
+  }
   std::lock_guard lock(graph_->mutex);
   graph_->extending = false;
 }

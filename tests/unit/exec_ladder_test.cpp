@@ -135,6 +135,31 @@ TEST_P(ExecLadder, a_recorded_call_that_needs_more_gets_a_block_of_its_own) {
   EXPECT_TRUE(all(x, 112));
 }
 
+TEST_P(ExecLadder, a_recorded_call_may_become_a_longer_one_with_more_temporaries) {
+  const auto x = block(0), y = block(0);
+  const auto r = need(Recording::begin(*rt, {.name = "r"}));
+  GK_OK(exec::run(*rt, through(1), bind({x}, {1})));
+  GK_OK(exec::run(*rt, adder(), bind({y}, {1})));
+  const auto e = need(need(r->finish())->instantiate());
+  EXPECT_EQ(e->num_leases(), 3);
+  Builder b = builder("longer");
+  b.slots(1).temporaries(4).fill(b.temporary(3), f(5)).copy(b.temporary(1), b.temporary(3));
+  b.axpy(b.array(0), b.temporary(1), f(2)).axpy(b.array(0), b.temporary(3), f(1));
+  const auto longer = load(b.build());
+  for (int i = 1; i <= 2; ++i) {
+    GK_OK(e->update(0, longer, bind({x})));
+    EXPECT_EQ(e->last_update(), i == 1 ? UpdateRung::Reinstantiated : UpdateRung::None);
+    EXPECT_EQ(e->num_leases(), 4);  // what was recorded for the call stays with the graph's
+    GK_OK(e->launch(*rt));
+    EXPECT_TRUE(all(x, 15.0F * static_cast<float>(i)));
+  }
+  GK_OK(e->update(1, through(2), bind({y}, {3})));  // which had no temporaries
+  EXPECT_EQ(e->last_update(), UpdateRung::Reinstantiated);
+  GK_OK(e->launch(*rt));
+  EXPECT_TRUE(all(x, 45));
+  EXPECT_TRUE(all(y, 5));
+}
+
 TEST_P(ExecLadder, a_library_call_is_changed_by_the_highest_rung_there_is) {
   program::MatMulCall call;
   call.m = call.n = call.k = 4;

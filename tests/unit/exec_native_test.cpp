@@ -160,6 +160,8 @@ TEST_P(ExecNative, each_rule_of_an_explicit_stream_is_its_own_error) {
   expect(s.get(), "the stream to record is being captured already");
   s->captured_by_host = false;
   const auto other = need(rt->fork());
+  const auto neighbour = need(rt->fork());
+  expect(neighbour->stream().native(), "the stream to record is another thread's");
   captures = 1;
   const auto outer = need(Recording::begin(*other, {.name = "o", .stream = s.get()}));
   expect(s.get(), "the stream to record is being captured already");
