@@ -126,7 +126,6 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seeded = o.seeded;
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
-  eval.nan_check = o.nan_check;
   eval.importer = [p = impl.get()](const std::string& path,
                                    Span from) -> Result<sema::EvalOptions::ImportedFile> {
     namespace fs = std::filesystem;
