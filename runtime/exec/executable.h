@@ -57,7 +57,8 @@ struct Executable::Impl {
   memory::Timeline* timeline = nullptr;
   uint64_t departures = kStale;
   static constexpr uint64_t kStale = ~uint64_t{0};
-  std::vector<memory::BlockPtr> fresh;
+  std::vector<LeaseSet::Key> fresh;  // those that are leased still are to be acquired
+  void add_fresh(const memory::BlockPtr& b);
 };
 
 }  // namespace gk::exec

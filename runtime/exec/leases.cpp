@@ -81,8 +81,8 @@ void LeaseSet::renew(const memory::Block* b) {
   if (const auto it = held_.find(key(b)); it != held_.end()) ++it->second.epoch;
 }
 
-const LeaseSet::Held* LeaseSet::find(const memory::Block* b) const {
-  const auto it = held_.find(key(b));
+const LeaseSet::Held* LeaseSet::find(const Key& k) const {
+  const auto it = held_.find(k);
   return it == held_.end() ? nullptr : &it->second;
 }
 

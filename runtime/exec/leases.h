@@ -42,8 +42,12 @@ class LeaseSet {
     uint32_t epoch = 0;  // of uses from now on
     std::vector<Use> uses;
   };
-  /// Null where it is not held.
-  const Held* find(const memory::Block* b) const;
+  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
+  using Key = std::pair<const void*, const memory::Block*>;
+  static Key key(const memory::Block* b) { return {b->address(), b}; }
+  /// Null where it is not held. By its key, the block itself may be gone.
+  const Held* find(const Key& k) const;
+  const Held* find(const memory::Block* b) const { return find(key(b)); }
   bool holds(const memory::Block* b) const { return find(b) != nullptr; }
   int64_t size() const { return static_cast<int64_t>(held_.size()); }
   /// Blocks that share bytes with `b`, itself included where it is held.
@@ -54,9 +58,6 @@ class LeaseSet {
   Result<LeaseSet> clone() const;
 
  private:
-  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
-  using Key = std::pair<const void*, const memory::Block*>;
-  static Key key(const memory::Block* b) { return {b->address(), b}; }
   Held& insert(const memory::Block* b);
   void keep_epoch(const memory::Block* b, int32_t node, int32_t slot);
   std::map<Key, Held> held_;

@@ -225,6 +225,7 @@ Result<void> Recording::begin_node(std::string name, std::optional<std::vector<s
   return impl_->state->begin_node(std::move(name), std::move(after), span);
 }
 Result<void> Recording::end_node() { return impl_->state->end_node(); }
+Result<void> Recording::use(const memory::BlockPtr& b) { return impl_->state->use(b); }
 Result<void*> Recording::stream() { return impl_->state->stream(); }
 Result<void> Recording::join(Runtime& rt) { return impl_->state->join(rt.impl()); }
 Result<void> Recording::leave(Runtime& rt) { return impl_->state->leave(rt.impl()); }

@@ -281,7 +281,7 @@ Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::st
   }
   if (new_arena != arena) {
     arena = std::move(new_arena);
-    if (arena->block != nullptr) fresh.push_back(arena->block);
+    departures = kStale;
   }
   reason = std::move(why);
   return {};
@@ -293,10 +293,10 @@ void Executable::Impl::commit(std::vector<Change> changes) {
   for (Change& c : changes) {
     const auto index = static_cast<int32_t>(c.index);
     GraphNode& node = nodes[c.index];
-    for (const SlotBinding& slot : c.node.bindings.slots) fresh.push_back(slot.block);
+    for (const SlotBinding& slot : c.node.bindings.slots) add_fresh(slot.block);
     leases.remove(index, node.bindings);
     if (c.arena) {
-      fresh.push_back(c.placed->arena);
+      add_fresh(c.placed->arena);
       Placed now = *placed[c.index];
       if (now.arena != nullptr) leases.remove(now.arena.get(), index, Use::kArena);
       now.arena = c.placed->arena;
