@@ -374,7 +374,7 @@ class Generator {
   void loop() {
     Var a = numeric();
     if (!is_float(a.dtype)) return binary();
-    std::string f = fmt::format("step{}", next_++);
+    std::string f = fmt::format("fn_{}", next_++);
     functions_ +=
         fmt::format("fn {}(x) {{ var y = x; for i in 0..{} {{ y = y * 0.5 + {} }}; y }}\n", f, 1 + pick(12),
                     pick(std::vector<std::string>{"0.25", "x", "maximum(y, x) * 0.125", "i"}));
