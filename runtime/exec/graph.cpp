@@ -35,6 +35,29 @@ Result<void> check_nodes(Core& core, const std::vector<GraphNode>& nodes) {
   return {};
 }
 
+/// Whether a driver graph of these can have several executables at once: the driver makes one at a time of a
+/// graph with conditional nodes.
+bool is_sharable(std::span<const GraphNode> nodes) {
+  return std::all_of(nodes.begin(), nodes.end(), [](const GraphNode& n) {
+    return n.program == nullptr ||
+           std::all_of(n.program->program().steps.begin(), n.program->program().steps.end(),
+                       [](const program::Step& s) { return s.bodies.empty(); });
+  });
+}
+
+/// Gives a new executable a driver graph of its own.
+Result<void> build_own(Executable::Impl& e) {
+  if (const std::string why = why_not_repeatable(e.nodes, e.placed); !why.empty()) {
+    return fail(
+        ErrorKind::Capture, "E0705",
+        "a graph with conditional nodes has one executable at a time unless it can be recorded again: " +
+            why);
+  }
+  GK_TRY(e.driver, DriverGraph::build(*e.core, e.nodes, e.placed, e.arena->address(), e.faults->address()));
+  GK_TRY(e.exec, e.driver->instantiate());
+  return {};
+}
+
 /// Points the nodes of a new executable at an arena of its own.
 Result<void> move_arena(Executable::Impl& e) {
   Changed changed;
@@ -44,11 +67,7 @@ Result<void> move_arena(Executable::Impl& e) {
            why_not_patchable(n.program->program(), n.program->program(), changed, e.exec->can_set_matmul())
                .empty();
   });
-  if (!patchable) {
-    GK_TRY(e.driver, DriverGraph::build(*e.core, e.nodes, e.placed, e.arena->address(), e.faults->address()));
-    GK_TRY(e.exec, e.driver->instantiate());
-    return {};
-  }
+  if (!patchable) return build_own(e);
   int64_t patched = 0;
   std::lock_guard lock(e.driver->mutex);
   for (size_t i = 0; i < e.nodes.size(); ++i) {
@@ -119,15 +138,20 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   e->nodes = g.nodes;
   e->placed = g.placed;
   GK_TRY(e->leases, g.leases.clone());
-  e->driver = g.driver;
-  GK_TRY(e->exec, g.driver->instantiate());
+  const bool taken = g.driver.use_count() > 1;  // an executable of it may be there
   // The driver graph's nodes name the graph's own arena, which the first executable gets; other ones are
   // pointed at an arena of their own.
-  if (g.arena.use_count() == 1 || g.arena->block == nullptr) {
-    e->arena = g.arena;
-  } else {
+  const bool own_arena = g.arena.use_count() > 1 && g.arena->block != nullptr;
+  e->arena = g.arena;
+  if (own_arena) {
     GK_TRY(e->arena, make_arena(*g.core, g.core->orderly(g.home), g.arena->size_bytes()));
-    GK_CHECK(move_arena(*e));
+  }
+  if (taken && !is_sharable(g.nodes)) {
+    GK_CHECK(build_own(*e));
+  } else {
+    e->driver = g.driver;
+    GK_TRY(e->exec, g.driver->instantiate());
+    if (own_arena) GK_CHECK(move_arena(*e));
   }
   e->num_driver_nodes = g.num_driver_nodes;
   return std::make_shared<Executable>(std::move(e));

@@ -43,9 +43,12 @@ Error broken(State& s, const Frontier& f) {
     const std::string call = s.context->capture_failure_after(s.capture->failures);
     if (!call.empty()) return std::move(e).note(fmt::format("{} was the first call to fail by it", call));
     return std::move(e).note(
-        "something that a capture forbids was done while it was active, perhaps by a library");
+        "something that a capture forbids was done while it was active, perhaps by a library; no call of "
+        "gk's "
+        "failed by it before cuStreamGetCaptureInfo told of it");
   }
-  return make_error(ErrorKind::Capture, "E0715", "the capture was ended from outside");
+  return make_error(ErrorKind::Capture, "E0715", "the capture was ended from outside")
+      .note("cuStreamGetCaptureInfo tells that the stream captures no more, or into another graph");
 }
 
 /// The frontier of the capture that is open. Errors: Capture E0715.

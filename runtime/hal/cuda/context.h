@@ -147,6 +147,7 @@ class CudaStream : public Stream {
   Result<std::unique_ptr<Event>> record() override;
   Result<void> wait(Event& e) override;
   CUstream handle() const { return stream_; }
+  bool owned() const { return owned_; }
   const Context& context() const { return *context_; }
   /// Errors: Capture E0711 where the host program captures its stream: a wait would break that, and what is
   /// to happen once would happen at each of its launches.

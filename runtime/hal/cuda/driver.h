@@ -33,6 +33,9 @@
   X(cuCtxSynchronize)                     \
   X(cuMemAlloc)                           \
   X(cuMemFree)                            \
+  X(cuMemFreeAsync)                       \
+  X(cuGraphMemAllocNodeGetParams)         \
+  X(cuGraphMemFreeNodeGetParams)          \
   X(cuMemHostAlloc)                       \
   X(cuMemFreeHost)                        \
   X(cuMemcpyAsync)                        \

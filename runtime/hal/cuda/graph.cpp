@@ -114,12 +114,13 @@ Result<std::unique_ptr<GraphExec>> CudaGraph::instantiate() {
   GK_CHECK(c.bind());
   Relaxed relaxed(c);
   GK_CHECK(use_up_handles(*state_));
+  GK_TRY(std::vector<CUdeviceptr> left, left_allocated(*state_));
   CUgraphExec exec = nullptr;
   // A library may have captured allocations of its own: they end with each launch.
   const unsigned long long flags =
       state_->has_captured_work ? CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH : 0;
   GK_CHECK(GK_CU(c, cuGraphInstantiateWithFlags, &exec, state_->graph, flags));
-  return make_exec(state_, exec, num_nodes());
+  return make_exec(state_, exec, num_nodes(), std::move(left));
 }
 
 template <class Count>

@@ -24,12 +24,16 @@ const char* reason(CUgraphExecUpdateResult r) {
 
 class CudaGraphExec : public GraphExec {
  public:
-  CudaGraphExec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes)
-      : state_(std::move(state)), exec_(exec), nodes_(nodes) {}
+  CudaGraphExec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes, std::vector<CUdeviceptr> left)
+      : state_(std::move(state)), exec_(exec), nodes_(nodes), left_(std::move(left)) {}
   ~CudaGraphExec() override { (void)destroy(); }
 
   Result<void> launch(Stream& s) override {
     GK_TRY(const CUstream stream, stream_of(s));
+    if (!left_.empty()) {
+      launched_ = true;
+      last_ = static_cast<CudaStream&>(s).owned() ? stream : nullptr;
+    }
     return GK_CU(*state_->context, cuGraphLaunch, exec_, stream);
   }
 
@@ -93,10 +97,23 @@ class CudaGraphExec : public GraphExec {
     Context& c = *state_->context;
     GK_CHECK(c.bind());
     Relaxed relaxed(c);
-    return GK_CU(c, cuGraphExecDestroy, exec);
+    GK_CHECK(GK_CU(c, cuGraphExecDestroy, exec));
+    return free_left();
   }
 
  private:
+  // What the last launch allocated and did not free outlives the executable. It is freed behind that launch;
+  // a stream of the host program's may be gone by now, and then only waiting is left.
+  Result<void> free_left() {
+    if (!std::exchange(launched_, false)) return {};
+    Result<void> outcome;
+    for (const CUdeviceptr p : left_) {
+      Result<void> r = last_ != nullptr ? GK_CU(*state_->context, cuMemFreeAsync, p, last_)
+                                        : GK_CU(*state_->context, cuMemFree, p);
+      if (outcome && !r) outcome = std::move(r);
+    }
+    return outcome;
+  }
   Result<void> alive() {
     if (exec_ == nullptr) return fail(ErrorKind::Capture, "E0716", "this executable was destroyed");
     return state_->context->bind();
@@ -128,12 +145,42 @@ class CudaGraphExec : public GraphExec {
   std::shared_ptr<State> state_;
   CUgraphExec exec_;  // null: destroyed, or that was tried
   int64_t nodes_;
+  const std::vector<CUdeviceptr> left_;
+  bool launched_ = false;
+  CUstream last_ = nullptr;  // of the last launch; null: the host program's
 };
 
 }  // namespace
 
-std::unique_ptr<GraphExec> make_exec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes) {
-  return std::make_unique<CudaGraphExec>(std::move(state), exec, nodes);
+std::unique_ptr<GraphExec> make_exec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes,
+                                     std::vector<CUdeviceptr> left) {
+  return std::make_unique<CudaGraphExec>(std::move(state), exec, nodes, std::move(left));
+}
+
+Result<std::vector<CUdeviceptr>> left_allocated(const State& s) {
+  std::vector<CUdeviceptr> left;
+  if (!s.has_captured_work) return left;
+  Context& c = *s.context;
+  size_t n = 0;
+  GK_CHECK(GK_CU(c, cuGraphGetNodes, s.graph, static_cast<CUgraphNode*>(nullptr), &n));
+  std::vector<CUgraphNode> nodes(n);
+  if (n > 0) GK_CHECK(GK_CU(c, cuGraphGetNodes, s.graph, nodes.data(), &n));
+  std::vector<CUdeviceptr> freed;
+  for (CUgraphNode node : nodes) {
+    CUgraphNodeType type{};
+    GK_CHECK(GK_CU(c, cuGraphNodeGetType, node, &type));
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+      CUDA_MEM_ALLOC_NODE_PARAMS p{};
+      GK_CHECK(GK_CU(c, cuGraphMemAllocNodeGetParams, node, &p));
+      left.push_back(p.dptr);
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+      CUdeviceptr p = 0;
+      GK_CHECK(GK_CU(c, cuGraphMemFreeNodeGetParams, node, &p));
+      freed.push_back(p);
+    }
+  }
+  std::erase_if(left, [&](CUdeviceptr p) { return std::find(freed.begin(), freed.end(), p) != freed.end(); });
+  return left;
 }
 
 }  // namespace gk::hal::cuda

@@ -8,6 +8,11 @@
 
 namespace gk::hal::cuda {
 
-std::unique_ptr<GraphExec> make_exec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes);
+/// `left` is what captured work allocates and does not free: the executable frees it when it goes.
+std::unique_ptr<GraphExec> make_exec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes,
+                                     std::vector<CUdeviceptr> left);
+
+/// The memory that allocation nodes of the graph itself get and no node of it frees.
+Result<std::vector<CUdeviceptr>> left_allocated(const State& s);
 
 }  // namespace gk::hal::cuda
