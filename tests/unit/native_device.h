@@ -97,6 +97,7 @@ class NativeDevice : public hal::Device {
   Result<std::unique_ptr<hal::Stream>> create_stream() override;
   Result<std::unique_ptr<hal::Graph>> create_graph() override;
   Result<std::unique_ptr<hal::Stream>> wrap_stream(void* native) override;
+  Result<std::unique_ptr<hal::Event>> wrap_event(void* e) override { return inner_->wrap_event(e); }
   Result<std::unique_ptr<hal::Graph>> wrap_graph(void* native, std::span<void* const> after,
                                                  hal::NodeId& frontier) override;
   Result<void> trim_graph_memory() override { return inner_->trim_graph_memory(); }
