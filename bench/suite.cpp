@@ -26,7 +26,7 @@ Result<std::unique_ptr<Suite>> Suite::open(const SuiteOptions& options) {
   s->options_ = options;
   GK_TRY(auto device, hal::open(options.device, {}));
   GK_TRY(s->runtime_, exec::Runtime::create(device, 0));
-  s->cache_ = std::make_unique<engine::ProgramCache>(*s->runtime_, "", s->counters_, s->silent_);
+  s->cache_ = std::make_unique<engine::ProgramCache>(*device, "");
   if (device->info().target != program::TargetKind::Cuda) {
     s->no_raw_ = "not a CUDA device";
     return s;
@@ -50,7 +50,7 @@ Result<void> Suite::settle() {
 Result<Suite::Work> Suite::prepare(std::string name, const ir::Module& m) {
   Work w;
   w.name = std::move(name);
-  GK_TRY(w.loaded, cache_->get(m, nullptr));
+  GK_TRY(w.loaded, cache_->get(*runtime_, m, {counters_, silent_}));
   const program::Program& p = w.loaded->program();
   w.steps = static_cast<int64_t>(p.steps.size());
   for (const program::Slot& slot : p.slots) {
@@ -210,8 +210,8 @@ Result<void> Suite::chain_memory(bool fuse) {
   constexpr int64_t kLimit = int64_t{400} << 20;
   GK_TRY(auto device, hal::open(options_.device, {}));
   GK_TRY(auto runtime, exec::Runtime::create(device, kLimit));
-  engine::ProgramCache cache(*runtime, "", counters_, silent_);
-  GK_TRY(auto loaded, cache.get(chain(fuse), nullptr));
+  engine::ProgramCache cache(*device, "");
+  GK_TRY(auto loaded, cache.get(*runtime, chain(fuse), {counters_, silent_}));
   exec::Bindings bindings;
   for (const program::Slot& slot : loaded->program().slots) {
     GK_TRY(auto block, runtime->allocate(slot.size_bytes));
