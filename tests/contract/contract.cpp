@@ -99,6 +99,8 @@ void Contract::warm() {
   ctx.synchronize();
 }
 
+void Contract::give_wrong_orders_time() { std::this_thread::sleep_for(std::chrono::milliseconds(15)); }
+
 void Contract::keep_busy(const Context& c, int milliseconds) {
   c.host_call([milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); });
 }

@@ -72,6 +72,8 @@ class Contract : public ::testing::Test {
 
   /// Has the code of all kernels of the library loaded, and waits: while a gate is closed, nothing may.
   void warm();
+  /// Time for what is not ordered after a closed gate, and should be, to happen before it opens.
+  static void give_wrong_orders_time();
   /// Kept busy on the context's stream for about this long, so that what follows is in flight.
   void keep_busy(int milliseconds = 30) { keep_busy(ctx, milliseconds); }
   static void keep_busy(const Context& c, int milliseconds = 30);

@@ -1,5 +1,6 @@
 // Rows on executables: launching, what a launch costs, whole-graph updates.
 #include <algorithm>
+#include <atomic>
 
 #include "tests/contract/contract.h"
 #include "tests/contract/gate.h"
@@ -132,6 +133,27 @@ CONTRACT_ROW(19J, "launched by two threads in turn, 10 rounds: a = 11, b = the s
   });
   EXPECT_TRUE(all(a, 11));
   EXPECT_TRUE(all(b, 65));
+
+  // An executable never overlaps itself, though it uses no memory at all.
+  std::atomic<int> inside{0}, most{0}, times{0};
+  Exec call = ctx.capture([&] {
+                   ctx.host_call([&] {
+                     most = std::max(most.load(), ++inside);
+                     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                     --inside;
+                     ++times;
+                   });
+                 })
+                  .instantiate();
+  Context other(engine);
+  for (int round = 0; round < 3; ++round) {
+    call.launch(ctx);
+    call.launch(other);
+  }
+  ctx.synchronize();
+  other.synchronize();
+  EXPECT_EQ(times, 6);
+  EXPECT_EQ(most, 1);
 }
 
 CONTRACT_ROW(44S, "a launch is one driver call and constant work, with 10 to 3000 arrays leased") {
@@ -215,6 +237,19 @@ CONTRACT_ROW(
   // The graph's other executables have the node as it was recorded.
   g.instantiate().launch(ctx);
   EXPECT_TRUE(all(old_z, 9));
+
+  // A new buffer that another stream has still to write: the next launch comes after that.
+  Worker other(engine);
+  Tensor late = other.array(0);
+  {
+    Gate writer(other.ctx);
+    other.kernel("fill")(late, 100.0F);
+    e.node("c").update(lib.kernel("axpy"), {late, x, 1.0F});
+    e.launch(ctx);
+    EXPECT_FALSE(writer.was_forced()) << "an update or a launch waited for another stream";
+    give_wrong_orders_time();
+  }
+  EXPECT_TRUE(all(late, 103));
 }
 
 CONTRACT_ROW(47P, "the old buffer goes back once the last launch that uses it is done, and not before") {
@@ -238,6 +273,7 @@ CONTRACT_ROW(47P, "the old buffer goes back once the last launch that uses it is
     std::vector<Tensor> fresh;
     for (int i = 0; i < 4; ++i) fresh.push_back(other.array(100, kBig));
     EXPECT_FALSE(gate.was_forced()) << "a release, or an allocation, waited for the device";
+    give_wrong_orders_time();
     gate.open();
     e.launch(ctx);
     EXPECT_TRUE(all(seen, 1 + 2 + 1));

@@ -90,6 +90,7 @@ CONTRACT_ROW(08J,
     EXPECT_EQ(*gone, 0) << "a launch that uses it is in flight";
     EXPECT_FALSE(alive.expired());
     EXPECT_FALSE(gate.was_forced());
+    give_wrong_orders_time();
     gate.open();
     EXPECT_TRUE(all(y, 12));
   }
@@ -197,6 +198,7 @@ CONTRACT_ROW(
             });
             EXPECT_EQ(*gone, 0) << "work that uses it is in flight";
             EXPECT_FALSE(gate.was_forced()) << "a release waited for the device";
+            give_wrong_orders_time();
             gate.open();
             EXPECT_TRUE(user.all(copy, 5));
             EXPECT_EQ(g.num_nodes(), 2);

@@ -1,5 +1,6 @@
 // Rows on releases: when endings are carried out, and what they may not disturb.
 #include <atomic>
+#include <memory>
 #include <vector>
 
 #include "tests/contract/contract.h"
@@ -102,6 +103,7 @@ CONTRACT_ROW(34J, "a recycled stream: a release ordered on it adds nothing to a 
     Exec e = g.instantiate();
     EXPECT_EQ(e.num_driver_nodes(), 3);
     EXPECT_FALSE(gate.was_forced());
+    give_wrong_orders_time();
     gate.open();
     e.launch(fresh.ctx);
     EXPECT_TRUE(fresh.all(mine, 3));
@@ -114,7 +116,9 @@ CONTRACT_ROW(42J,
   engine.reclaim();
   ASSERT_EQ(engine.stats().pending_releases, 0);
   ASSERT_TRUE(engine.release_failures().empty());
-  std::vector<int> ran(600, 0);
+  // Shared with the endings: those that a fault leaves run after the test.
+  const auto counts = std::make_shared<std::vector<int>>(600, 0);
+  std::vector<int>& ran = *counts;
   int64_t inner = -1, in_allocation = -1;
   Worker other(engine);
   const auto num_ran = [&] {
@@ -123,8 +127,8 @@ CONTRACT_ROW(42J,
     return n;
   };
   for (size_t i = 0; i < ran.size(); ++i) {
-    probe::retire(engine, [&, i] {
-      ++ran[i];
+    probe::retire(engine, [&, counts, i] {
+      ++(*counts)[i];
       if (i == 20) {
         const int64_t before = num_ran();
         inner = probe::drain(engine);
@@ -150,7 +154,7 @@ CONTRACT_ROW(42J,
 
   // Waiting for the device carries out all; a capture none, until its end.
   const auto publish = [&](int n) {
-    for (int i = 0; i < n; ++i) probe::retire(engine, [&] { return ++ran[0] > 0; });
+    for (int i = 0; i < n; ++i) probe::retire(engine, [counts] { return ++(*counts)[0] > 0; });
   };
   publish(600);
   engine.reclaim();
