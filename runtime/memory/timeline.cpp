@@ -89,8 +89,12 @@ Result<void> Timeline::close() {
     if (recorded) {
       last = std::move(*recorded);
     } else {
-      if (recorded.error().kind == ErrorKind::Capture) return fail(std::move(recorded).error());
-      GK_CHECK(e.stream->synchronize());  // then there is nothing to wait for
+      const bool gave = given_.load(std::memory_order_acquire) != done_.load(std::memory_order_acquire);
+      // A stream that is being captured cannot be asked. What we never gave it needs no waiting for; else the
+      // stream is kept, and whoever takes that memory waits.
+      if (recorded.error().kind == ErrorKind::Capture && gave) return fail(std::move(recorded).error());
+      // Then there is nothing to wait for.
+      if (recorded.error().kind != ErrorKind::Capture) GK_CHECK(e.stream->synchronize());
     }
   }
   std::lock_guard lock(mutex_);

@@ -36,8 +36,10 @@ Result<void> check_open(const State& s) {
   return fail(ErrorKind::Capture, "E0713", "this graph captures no stream");
 }
 
+constexpr const char* kBroken = "a capture into this graph was broken: it cannot be used";
+
 Error broken(State& s, const Frontier& f) {
-  s.lost = true;
+  s.lost = kBroken;
   if (f.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) {
     Error e = make_error(ErrorKind::Capture, "E0715", "the capture was broken from outside");
     const std::string call = s.context->capture_failure_after(s.capture->failures);
@@ -138,6 +140,7 @@ Result<NodeId> captured(State& s) {
   if (capture.last >= 0 && now == capture.frontier) return capture.last;
   GK_TRY(const std::vector<CUgraphNode> own, s.discover(now));
   capture.last = s.add(s.graph, State::Kind::Captured, now, own);
+  capture.seen.push_back(capture.last);
   capture.frontier = std::move(now);
   return capture.last;
 }
@@ -151,6 +154,7 @@ Result<void> resume_capture(State& s, NodeId node) {
   GK_CHECK(set_frontier(*s.context, s.capture->stream, s.deps));
   s.capture->start = s.deps;
   s.capture->last = -1;
+  s.capture->seen.clear();
   return {};
 }
 
@@ -174,10 +178,10 @@ Result<void> end_capture(State& s) {
     ended = GK_CU(c, cuStreamEndCapture, capture.stream, &graph);
   }
   if (!rest) {
-    s.lost = true;
+    s.lost = kBroken;
     return fail(rest.error());
   }
-  if (!ended) s.lost = true;
+  if (!ended) s.lost = kBroken;
   return ended;
 }
 
@@ -195,22 +199,26 @@ Result<void> rollback(State& s, int64_t mark) {
   }
   // The driver removes no nodes from a graph while something is captured into it: the capture is interrupted.
   GK_CHECK(captured(s));
-  const StreamCapture before = *s.capture;
-  GK_TRY(std::vector<CUgraphNode> frontier, frontier_of(s));
+  StreamCapture before = *s.capture;
   GK_CHECK(end_capture(s));
   Result<void> removed = s.remove_from(to);
-  // Where it goes on: at what is left of its frontier, else of where it was before.
-  const auto is_gone = [&](CUgraphNode node) { return !s.known.contains(node); };
-  const bool moved = before.last >= to;
-  std::vector<CUgraphNode> start = moved ? before.start : frontier;
-  std::erase_if(start, is_gone);
-  Result<void> begun = begin(s, before.stream, before.mode, std::move(start));
+  // It goes on behind what is left of the work that was given to the stream, else where it was before that.
+  std::erase_if(before.seen, [&](NodeId id) { return id >= to; });
+  std::erase_if(before.start, [&](CUgraphNode node) { return !s.known.contains(node); });
+  std::vector<CUgraphNode> at = before.start;
+  if (!before.seen.empty()) {
+    const auto nodes = s.last_of(s.entries[static_cast<size_t>(before.seen.back())]);
+    at.assign(nodes.begin(), nodes.end());
+    std::sort(at.begin(), at.end());
+  }
+  Result<void> begun = begin(s, before.stream, before.mode, at);
   GK_CHECK(std::move(removed));
   GK_CHECK(std::move(begun));
-  if (!moved && before.last >= 0) {
-    s.capture->start = before.start;
-    s.capture->last = before.last;
-    s.capture->frontier = before.frontier;
+  s.capture->start = std::move(before.start);
+  if (!before.seen.empty()) {
+    s.capture->last = before.seen.back();
+    s.capture->frontier = std::move(at);
+    s.capture->seen = std::move(before.seen);
   }
   return {};
 }

@@ -181,25 +181,6 @@ Result<NodeId> add_conditional(State& s, CUgraph in, const ConditionalOp& op, st
   return id;
 }
 
-Result<void> empty_body(State& s, CUgraph body) {
-  Context& c = *s.context;
-  size_t n = 0;
-  GK_CHECK(GK_CU(c, cuGraphGetNodes, body, static_cast<CUgraphNode*>(nullptr), &n));
-  std::vector<CUgraphNode> nodes(n);
-  if (n > 0) GK_CHECK(GK_CU(c, cuGraphGetNodes, body, nodes.data(), &n));
-  bool conditional = false;
-  for (CUgraphNode node : nodes) {
-    CUgraphNodeType type{};
-    GK_CHECK(GK_CU(c, cuGraphNodeGetType, node, &type));
-    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
-      conditional = true;
-    } else {
-      GK_CHECK(GK_CU(c, cuGraphDestroyNode, node));
-    }
-  }
-  return conditional ? Result<void>{} : fill_body(c, body);
-}
-
 Result<void> use_up_handles(State& s) {
   for (State::Handle& h : s.handles) {
     if (h.owner != -1) continue;

@@ -143,11 +143,9 @@ int64_t CudaGraph::sum(Count count) const {
 
 int64_t CudaGraph::num_nodes() const {
   Context& c = *state_->context;
-  const int64_t n = sum([&](CUgraph g, size_t* n) {
+  return sum([&](CUgraph g, size_t* n) {
     return GK_CU(c, cuGraphGetNodes, g, static_cast<CUgraphNode*>(nullptr), n).has_value();
   });
-  std::lock_guard lock(state_->mutex);
-  return n < 0 ? n : n - state_->disused;
 }
 
 int64_t CudaGraph::num_edges() const {

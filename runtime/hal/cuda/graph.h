@@ -24,7 +24,8 @@ struct StreamCapture {
   std::vector<CUgraphNode> start;     // the frontier when it began or was resumed
   std::vector<CUgraphNode> frontier;  // what captured() gave last, as node `last`
   NodeId last = -1;
-  uint64_t failures = 0;  // of the context, at the beginning
+  std::vector<NodeId> seen;  // all that captured() gave since it began or was resumed
+  uint64_t failures = 0;     // of the context, at the beginning
 };
 
 struct State {
@@ -62,13 +63,12 @@ struct State {
   std::unordered_set<CUgraphNode> known;  // all in `last` and `owned`
   std::vector<Body> bodies;
   std::vector<Handle> handles;
-  int64_t disused = 0;  // conditional nodes that were removed: they stay in the driver's graph and never run
   std::vector<std::pair<NodeId, CUuserObject>> functions;  // of host calls
   std::vector<CUgraphNode> deps;                           // of the operation that is being added
   void* workspace = nullptr;                               // the library calls'; a user object owns it
   bool has_captured_work = false;
   std::optional<StreamCapture> capture;
-  bool lost = false;  // a capture into it broke
+  std::string lost;  // why it cannot be used; empty: it can
 
   NodeId next_id() const { return static_cast<NodeId>(entries.size()); }
   NodeId add(CUgraph in, Kind kind, std::span<const CUgraphNode> frontier, std::span<const CUgraphNode> own);
@@ -80,9 +80,10 @@ struct State {
   }
   /// The nodes that lead to these and are not known.
   Result<std::vector<CUgraphNode>> discover(std::span<const CUgraphNode> frontier);
-  /// Removes every entry from the mark on. Not while a stream is captured.
+  /// Removes every entry from the mark on. Not while a stream is captured. Errors: Capture E0715 where a
+  /// conditional node was among them, whose handle the driver cannot take back: the graph is of no use then.
   Result<void> remove_from(NodeId mark);
-  /// Errors: Capture E0715 after a capture broke.
+  /// Errors: Capture E0715 where it cannot be used.
   Result<void> check_usable() const;
 };
 
@@ -96,8 +97,6 @@ Result<NodeId> add_copy(State& s, CUgraph in, const CopyOp& op, std::span<const 
 Result<NodeId> add_matmul(State& s, CUgraph in, const MatMulOp& op, std::span<const NodeId> deps);
 Result<NodeId> add_host_call(State& s, CUgraph in, std::function<void()> f, std::span<const NodeId> deps);
 Result<NodeId> add_conditional(State& s, CUgraph in, const ConditionalOp& op, std::span<const NodeId> deps);
-/// Removes what is left in a body that is never to run, its conditional nodes excepted.
-Result<void> empty_body(State& s, CUgraph body);
 /// A handle that no conditional node uses may make a graph useless: gives each such one a node that never
 /// runs.
 Result<void> use_up_handles(State& s);

@@ -79,7 +79,13 @@ class CudaGraphExec : public GraphExec {
     CUgraphExecUpdateResultInfo info{};
     c.count();
     const CUresult r = c.api.cuGraphExecUpdate_v2(exec_, other.graph, &info);
-    if (r == CUDA_SUCCESS) return {};
+    if (r == CUDA_SUCCESS) {
+      // From now on its launches allocate what the other graph's do.
+      GK_TRY(std::vector<CUdeviceptr> left, left_allocated(other));
+      Result<void> freed = free_left();
+      left_ = std::move(left);
+      return freed;
+    }
     if (r != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE) return c.failed("cuGraphExecUpdate", r);
     return fail(ErrorKind::Capture, "E0709", difference(*graph, info));
   }
@@ -145,7 +151,7 @@ class CudaGraphExec : public GraphExec {
   std::shared_ptr<State> state_;
   CUgraphExec exec_;  // null: destroyed, or that was tried
   int64_t nodes_;
-  const std::vector<CUdeviceptr> left_;
+  std::vector<CUdeviceptr> left_;
   bool launched_ = false;
   CUstream last_ = nullptr;  // of the last launch; null: the host program's
 };

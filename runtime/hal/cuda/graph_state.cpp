@@ -77,43 +77,37 @@ Result<std::vector<CUgraphNode>> State::discover(std::span<const CUgraphNode> fr
   return found;
 }
 
-// A conditional node stays, with an empty body and nothing that sets its condition, so that it never runs:
-// once its handle has had a node, the driver refuses the graph without it.
 Result<void> State::remove_from(NodeId mark) {
   GK_CHECK(context->bind());
-  Result<void> outcome;
-  const auto remove = [&](CUgraphNode node) -> Result<bool> {
-    CUgraphNodeType type{};
-    GK_CHECK(GK_CU(*context, cuGraphNodeGetType, node, &type));
-    if (type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return false;
-    GK_CHECK(GK_CU(*context, cuGraphDestroyNode, node));
-    return true;
+  const auto is_gone = [&](CUgraph g) {
+    return std::any_of(bodies.begin(), bodies.end(),
+                       [&](const Body& b) { return b.graph == g && b.owner >= mark; });
   };
+  Result<void> outcome;
   while (next_id() > mark) {
     const Entry e = entries.back();
-    const bool in_removed = std::any_of(bodies.begin(), bodies.end(),
-                                        [&](const Body& b) { return b.graph == e.graph && b.owner >= mark; });
+    const bool with_owner = is_gone(e.graph);  // a body goes with its node
     for (uint32_t i = e.owned_count; i-- > 0;) {
       const CUgraphNode node = owned[e.owned_begin + i];
       known.erase(node);
-      Result<bool> gone = remove(node);
-      if (gone && !*gone && !in_removed) ++disused;
-      if (outcome && !gone) outcome = fail(std::move(gone).error());
+      if (with_owner) continue;
+      Result<void> r = GK_CU(*context, cuGraphDestroyNode, node);
+      if (outcome && !r) outcome = std::move(r);
     }
     owned.resize(e.owned_begin);
     last.resize(e.last_begin);
     entries.pop_back();
   }
-  for (const Body& b : bodies) {
-    if (b.owner < mark) continue;
-    Result<void> r = empty_body(*this, b.graph);
-    if (outcome && !r) outcome = std::move(r);
-  }
   while (!functions.empty() && functions.back().first >= mark) {
     (void)GK_CU(*context, cuGraphReleaseUserObject, graph, functions.back().second, 1U);
     functions.pop_back();
   }
-  std::erase_if(handles, [&](const Handle& h) { return h.owner >= mark && h.used; });
+  const auto spoiled = [&](const Handle& h) { return h.owner >= mark && h.used; };
+  if (std::any_of(handles.begin(), handles.end(), spoiled)) {
+    lost = "a conditional node was taken back, which the driver cannot forget: record the graph again";
+    if (outcome) outcome = check_usable();
+  }
+  std::erase_if(handles, [&](const Handle& h) { return spoiled(h) || is_gone(h.graph); });
   for (Handle& h : handles) {
     if (h.owner >= mark) h.owner = -1;
   }
@@ -122,8 +116,7 @@ Result<void> State::remove_from(NodeId mark) {
 }
 
 Result<void> State::check_usable() const {
-  if (!lost) return {};
-  return fail(ErrorKind::Capture, "E0715", "a capture into this graph was broken: it cannot be used");
+  return lost.empty() ? Result<void>{} : fail(ErrorKind::Capture, "E0715", lost);
 }
 
 Result<CUuserObject> retain_object(State& s, void* object, void (*disarm)(void*), CUhostFn destroy) {
