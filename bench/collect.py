@@ -100,7 +100,9 @@ def small_works(t, doc):
             if gk(name) is not None:
                 t.row(target, f"{name}, per iteration", gk(name), None, "us")
     for name in ("rk4 fuse off launch", "lorenz fuse off launch", "ten kernels eager",
-                 "ten kernels capture and instantiate", "ten kernels launch", "chain launch", "chain fuse off launch"):
+                 "ten kernels capture and instantiate", "ten kernels launch", "chain launch", "chain fuse off launch",
+                 "cg, convergence test on the device", "cg, residual read back every turn",
+                 "cg, residual read back every 16 turns"):
         if gk(name) is not None:
             t.row("", f"{name}, per iteration", gk(name), None, "us")
 

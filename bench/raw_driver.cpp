@@ -142,7 +142,7 @@ Result<std::shared_ptr<RawLaunches>> RawDriver::take(exec::Runtime& rt, const ex
         case program::Arg::Kind::ScalarSlot:
           p.scalars[static_cast<size_t>(a.slot)].cast(a.dtype).store(&v);
           break;
-        case program::Arg::Kind::Faults: v = reinterpret_cast<uint64_t>(rt.impl().core->faults()); break;
+        case program::Arg::Kind::Faults: v = reinterpret_cast<uint64_t>(rt.impl().faults->address()); break;
         case program::Arg::Kind::StepIndex: v = index; break;
       }
       all->values.push_back(v);

@@ -98,7 +98,7 @@ for round in $(seq "$rounds"); do
   [ ! -x "$work/ode" ] || part 20 "hand.ode.$round.jsonl" "$work/ode" fmad
   [ ! -x "$work/ode_no_fmad" ] || part 20 "hand.ode_no_fmad.$round.jsonl" "$work/ode_no_fmad" "no fmad"
 done
-for name in ten_kernels rk4_unfused lorenz_unfused chain chain_unfused; do bench "$name" 1; done
+for name in ten_kernels rk4_unfused lorenz_unfused chain chain_unfused cg cg_readback cg_readback16; do bench "$name" 1; done
 part 150 gk_bench.json "$bundle/bin/gk_bench" --device "$device" --effort "${GK_BENCH_EFFORT:-1}"
 if [ -n "$peers" ]; then
   for name in mlp rk4 lorenz; do part 100 "peers.$name.jsonl" "$python" "$peers/peers.py" "$name"; done

@@ -40,8 +40,11 @@ endif()
 
 if(GK_SHARED_LIB)
   gk_whole(gk)
-  set_target_properties(gk PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+  set_target_properties(gk PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0 EXPORT_NAME gk
                         LINK_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/gk.map)
-  target_include_directories(gk PUBLIC ${CMAKE_SOURCE_DIR}/include)
+  target_include_directories(gk PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(gk INTERFACE cxx_std_20)
   target_link_options(gk PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/cmake/gk.map)
+  include(GkInstall)
 endif()

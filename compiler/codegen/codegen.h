@@ -17,6 +17,7 @@ namespace gk::codegen {
 
 struct Target {
   program::TargetKind kind = program::TargetKind::Host;
+  std::string cpu;            // Host: an x86-64 processor by LLVM's name; empty: this machine's
   int sm = 90;                // Cuda: 75, 80, 86, 89, 90, 100, 120 …
   int multiprocessors = 132;  // Cuda
   int64_t shared_bytes_max = 48 * 1024;

@@ -6,10 +6,12 @@
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "compiler/codegen/codegen.h"
+#include "runtime/base/dtype.h"
 
 namespace gk::codegen {
 
@@ -26,6 +28,16 @@ void* address_of(F* f) {
 }
 using F1 = double(double);
 using F2 = double(double, double);
+
+// Conversions that processors without such instructions leave to the compiler's run-time library. 16-bit
+// floats travel in vector registers; bf16 as _Float16 does, and g++ 12 has no type of its own for it.
+_Float16 as_half(uint16_t bits) { return std::bit_cast<_Float16>(bits); }
+uint16_t bits_of(_Float16 h) { return std::bit_cast<uint16_t>(h); }
+_Float16 f32_to_half(float f) { return as_half(f32_to_f16(f)); }
+_Float16 f64_to_half(double d) { return as_half(f64_to_f16(d)); }
+float half_to_f32(_Float16 h) { return f16_to_f32(bits_of(h)); }
+_Float16 f32_to_bfloat(float f) { return as_half(f32_to_bf16(f)); }
+_Float16 f64_to_bfloat(double d) { return as_half(f64_to_bf16(d)); }
 
 /// All that generated code may call. Given by address, not looked up: a program that embeds gk may well carry
 /// another libm symbol of the same name.
@@ -64,6 +76,11 @@ const Symbol kSymbols[] = {
     {"roundevenf", address_of<float(float)>(::roundevenf)},
     {"fma", address_of<double(double, double, double)>(::fma)},
     {"fmaf", address_of<float(float, float, float)>(::fmaf)},
+    {"__truncsfhf2", address_of(f32_to_half)},
+    {"__truncdfhf2", address_of(f64_to_half)},
+    {"__extendhfsf2", address_of(half_to_f32)},
+    {"__truncsfbf2", address_of(f32_to_bfloat)},
+    {"__truncdfbf2", address_of(f64_to_bfloat)},
     {"memcpy", address_of<void*(void*, const void*, size_t)>(::memcpy)},
     {"memset", address_of<void*(void*, int, size_t)>(::memset)},
     {"memmove", address_of<void*(void*, const void*, size_t)>(::memmove)},

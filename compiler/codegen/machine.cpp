@@ -56,9 +56,13 @@ struct HostCpu {
   bool wide = false;
 };
 
-HostCpu host_cpu() {
+HostCpu host_cpu(const std::string& named) {
   HostCpu h;
   h.triple = llvm::sys::getProcessTriple();
+  if (!named.empty()) {
+    h.cpu = named;
+    return h;
+  }
   h.cpu = llvm::sys::getHostCPUName().str();
   std::set<std::string> sorted;
   for (const auto& f : llvm::sys::getHostCPUFeatures()) {
@@ -79,7 +83,7 @@ std::string machine_text(const Target& target) {
     const auto [sm, ptx] = ptx_version(target.sm);
     return text + "sm_" + std::to_string(sm) + " ptx" + std::to_string(ptx);
   }
-  const HostCpu h = host_cpu();
+  const HostCpu h = host_cpu(target.cpu);
   return text + h.triple + " " + h.cpu + " " + h.features;
 }
 
@@ -100,7 +104,7 @@ Result<std::unique_ptr<Machine>> Machine::create(const Target& target, bool fast
     cpu = "sm_" + std::to_string(sm);
     features = "+ptx" + std::to_string(ptx);
   } else {
-    const HostCpu h = host_cpu();
+    const HostCpu h = host_cpu(target.cpu);
     triple = h.triple;
     cpu = h.cpu;
     features = h.features;

@@ -13,6 +13,32 @@ namespace {
 constexpr size_t kMaxEntries = 8192;
 constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
+// A kernel of the program's own, told by text and places: evaluators that lower one definition each for
+// themselves ask for one program. The text is made once a kernel.
+int64_t kernel_number(const std::shared_ptr<const ir::Kernel>& k) {
+  struct Known {
+    std::weak_ptr<const ir::Kernel> kernel;
+    int64_t number = 0;
+  };
+  static std::mutex mutex;
+  static std::unordered_map<const ir::Kernel*, Known> by_address;
+  static std::unordered_map<std::string, int64_t> by_text;
+  static int64_t next = 0;
+  std::lock_guard lock(mutex);
+  if (auto it = by_address.find(k.get()); it != by_address.end() && it->second.kernel.lock() == k)
+    return it->second.number;
+  if (by_address.size() >= kMaxEntries || by_text.size() >= kMaxEntries) {
+    by_address.clear();
+    by_text.clear();  // numbers are never given again: at worst something is loaded twice
+  }
+  std::string text = ir::print(*k);
+  for (const auto& site : ir::fault_sites(*k)) text += fmt::format("|{}:{}", site.span.file, site.span.begin);
+  auto [it, fresh] = by_text.try_emplace(std::move(text), next);
+  if (fresh) ++next;
+  by_address[k.get()] = {k, it->second};
+  return it->second;
+}
+
 class KeyWriter {
  public:
   std::string out;
@@ -61,7 +87,7 @@ class KeyWriter {
     num(static_cast<int64_t>(a.dtype));
     num(a.index);
     if (n.op == ir::Op::Const) scalar(a.value);
-    if (a.kernel) num(reinterpret_cast<int64_t>(a.kernel.get()));
+    if (a.kernel) num(kernel_number(a.kernel));
     bool faults =
         n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
     if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
@@ -87,14 +113,6 @@ class KeyWriter {
     block(m, m.top);
   }
 };
-
-void find_kernels(const ir::Block& b, std::vector<std::shared_ptr<const ir::Kernel>>& out) {
-  for (const auto& n : b.nodes) {
-    if (n.attrs.kernel) out.push_back(n.attrs.kernel);
-    if (n.body) find_kernels(*n.body, out);
-    for (const auto& r : n.regions) find_kernels(r.module->top, out);
-  }
-}
 
 bool has_product(const ir::Block& b) {
   return std::any_of(b.nodes.begin(), b.nodes.end(), [](const ir::Node& n) {
@@ -162,14 +180,11 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
   if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
-    return it->second.loaded;
+    return it->second;
   }
   GK_TRY(auto loaded, make(runtime, m, asker, shape));
   if (entries_.size() >= kMaxEntries) entries_.clear();
-  Entry e;
-  e.loaded = loaded;
-  find_kernels(m.top, e.kernels);
-  entries_[std::move(key)] = std::move(e);
+  entries_[std::move(key)] = loaded;
   return loaded;
 }
 

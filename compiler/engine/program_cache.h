@@ -54,11 +54,7 @@ class ProgramCache {
   Stats stats_;
   hal::Device& device_;
   std::unique_ptr<codegen::Compiler> compiler_;
-  struct Entry {
-    std::shared_ptr<exec::Loaded> loaded;
-    std::vector<std::shared_ptr<const ir::Kernel>> kernels;  // alive while the key holds their addresses
-  };
-  std::unordered_map<std::string, Entry> entries_;
+  std::unordered_map<std::string, std::shared_ptr<exec::Loaded>> entries_;
 };
 
 }  // namespace gk::engine

@@ -124,7 +124,6 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seeded = o.seeded;
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
-  eval.nan_check = o.nan_check;
   eval.importer = engine::make_importer(impl->sources);
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;

@@ -80,6 +80,7 @@ class Verifier {
     if (has_regions(n.op) != !n.regions.empty())
       return bad(fmt::format("{} {} regions", info(n.op).name, n.regions.empty() ? "lacks" : "has"), n.span);
     auto want = has_regions(n.op) ? regions(n, types) : result_types(m_, n.op, types, n.attrs);
+    if (!want && has_regions(n.op)) return fail(std::move(want).error());
     if (!want) return bad(fmt::format("{}: {}", info(n.op).name, want.error().message), n.span);
     if (n.op == Op::Input && !m_.slots[static_cast<size_t>(n.attrs.index)].is_input)
       return bad(fmt::format("input of slot {}, which is not an input", n.attrs.index), n.span);

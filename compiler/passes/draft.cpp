@@ -199,7 +199,8 @@ class Finisher {
   // products of several extents get a parameter, shared by all accesses.
   KSize row_major(size_t first, size_t count, size_t k) {
     if (k + 1 == count) return KSize::fixed(1);
-    const auto& axes = first == 0 ? d_.kernel.axes : d_.kernel.reduce_axes;
+    // Without parallel axes those of the reduction begin at 0 too.
+    const auto& axes = first == d_.axes.size() ? d_.kernel.reduce_axes : d_.kernel.axes;
     if (k + 2 == count) return axes[k + 1];
     const auto [it, fresh] = products_.try_emplace({first, k}, -1);
     if (fresh) {

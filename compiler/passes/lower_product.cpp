@@ -11,23 +11,19 @@ bool library_has(DType t) {
   return t == DType::F32 || t == DType::F64 || t == DType::F16 || t == DType::BF16;
 }
 
-// A matrix of `rows` x `cols` with these strides as the library sees it: the leading dimension, and whether
-// the stored matrix is the transpose. Strides along an extent of 1 are 0 and mean nothing.
-struct Layout {
-  int64_t ld = 0;
-  bool trans = false;
-};
-std::optional<Layout> layout(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
+// The leading dimension of a matrix of `rows` x `cols` with these strides, where the library takes it as it
+// lies. Strides along an extent of 1 are 0 and mean nothing. The library takes transposes as well, but sums
+// in another order then: see Note [Who computes a product].
+std::optional<int64_t> leading(int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
   if ((cols == 1 || col_stride == 1) && (rows == 1 || row_stride >= cols))
-    return Layout{rows == 1 ? cols : row_stride, false};
-  if ((rows == 1 || row_stride == 1) && (cols == 1 || col_stride >= rows))
-    return Layout{cols == 1 ? rows : col_stride, true};
+    return rows == 1 ? cols : row_stride;
   return std::nullopt;
 }
 
-// Generated kernels take any strides; for large products it pays to copy an operand into a layout that the
-// library takes.
-constexpr int64_t kCopyWorth = 64 * 64 * 64;
+// Note [Who computes a product]. Statement by statement an operand is an array of its own; in a graph it may
+// be a view that the product reads in place. Both must give the same bits, and libraries and generated
+// kernels sum in different orders, as a library does for a matrix and for its transpose. So who computes a
+// product, and how, follows from its shapes alone: an operand that does not lie row by row is copied first.
 
 }  // namespace
 
@@ -90,8 +86,8 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
     if (wants_library) {
       const auto coef = [](const Coord& x, int i) { return x.coefs[static_cast<size_t>(i)]; };
       const Coord &ca = pa->second, &cb = pb->second;
-      const auto la = layout(m, k, coef(ca, mine), coef(ca, mine + 2));
-      const auto lb = layout(k, cols, coef(cb, mine + 2), coef(cb, mine + 1));
+      const auto la = leading(m, k, coef(ca, mine), coef(ca, mine + 2));
+      const auto lb = leading(k, cols, coef(cb, mine + 2), coef(cb, mine + 1));
       // Batches as one axis.
       int64_t count = 1, sa = 0, sb = 0;
       bool one = true;
@@ -102,6 +98,7 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
           one = one && coef(ca, i) == sa * count && coef(cb, i) == sb * count;
         count *= d.axes[static_cast<size_t>(i)];
       }
+      one = one && sa >= 0 && sb >= 0;
       if (la && lb && one) {
         LoweredStep step;
         step.step.kind = program::Step::Kind::MatMul;
@@ -110,8 +107,8 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
         auto& call = step.step.matmul;
         call.dtype = t;
         call.m = m, call.n = cols, call.k = k, call.batch = count;
-        call.lda = la->ld, call.trans_a = la->trans, call.stride_a = sa;
-        call.ldb = lb->ld, call.trans_b = lb->trans, call.stride_b = sb;
+        call.lda = *la, call.stride_a = sa;
+        call.ldb = *lb, call.stride_b = sb;
         call.ldc = cols, call.stride_c = m * cols;
         call.tf32 = m_.tf32 && t == DType::F32;
         const auto touch = [&](const std::pair<int, Coord>& p) {
@@ -142,9 +139,9 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
         std::erase_if(members_now_, [&](int i) { return node(i).op == Op::MatMul; });
         return map(g, rest);
       }
-      if (!copied && one && work >= kCopyWorth) {
+      if (!copied) {
         copied = true;
-        for (ValueId v : {la ? -1 : n.operands[0], lb ? -1 : n.operands[1]})
+        for (ValueId v : {la && one ? -1 : n.operands[0], lb && one ? -1 : n.operands[1]})
           if (v >= 0 && !in_memory(v)) {
             GK_TRY(extra_[v], materialise(v));
           }

@@ -7,6 +7,7 @@
 
 #include "compiler/interp/interp.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
@@ -30,31 +31,6 @@ std::string_view verb(ir::Op op) {
     case ir::Op::Gt:
     case ir::Op::Ge: return "compare";
     default: return "combine";
-  }
-}
-
-ir::Op to_ir(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::Add: return ir::Op::Add;
-    case BinaryOp::Sub: return ir::Op::Sub;
-    case BinaryOp::Mul: return ir::Op::Mul;
-    case BinaryOp::Div: return ir::Op::Div;
-    case BinaryOp::FloorDiv: return ir::Op::FloorDiv;
-    case BinaryOp::Mod: return ir::Op::Mod;
-    case BinaryOp::MatMul: return ir::Op::MatMul;
-    case BinaryOp::Pow: return ir::Op::Pow;
-    case BinaryOp::BitAnd: return ir::Op::And;
-    case BinaryOp::BitOr: return ir::Op::Or;
-    case BinaryOp::BitXor: return ir::Op::Xor;
-    case BinaryOp::Shl: return ir::Op::Shl;
-    case BinaryOp::Shr: return ir::Op::Shr;
-    case BinaryOp::Eq: return ir::Op::Eq;
-    case BinaryOp::Ne: return ir::Op::Ne;
-    case BinaryOp::Lt: return ir::Op::Lt;
-    case BinaryOp::Le: return ir::Op::Le;
-    case BinaryOp::Gt: return ir::Op::Gt;
-    case BinaryOp::Ge: return ir::Op::Ge;
-    default: return ir::Op::Add;
   }
 }
 
@@ -448,7 +424,11 @@ Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, con
              b.scalar.i == 2) {
     r = elementwise(ir::Op::Mul, {a, a}, span);
   } else {
-    r = elementwise(to_ir(op), {a, b}, span);
+    const std::optional<ir::Op> meant = op_of(op);
+    if (!meant)
+      return fail(ErrorKind::Internal, "E0901",
+                  fmt::format("`{}` is no operation on values", syntax::spelling(op)), span);
+    r = elementwise(*meant, {a, b}, span);
   }
   if (!r && where && where->lhs && where->rhs) {
     Error e = std::move(r.error());

@@ -271,7 +271,11 @@ Result<Value> reshape(Evaluator& ev, Call& call) {
       hole = static_cast<int64_t>(i);
       continue;
     }
-    if (*extents[i] < 0) return fail(ErrorKind::Shape, "E0305", "an extent cannot be negative", call.span);
+    if (*extents[i] < 0)
+      return fail(
+          ErrorKind::Shape, "E0305",
+          *extents[i] == -1 ? "only one extent can be left open with -1" : "an extent cannot be negative",
+          call.span);
     if (__builtin_mul_overflow(product, *extents[i], &product))
       return fail(ErrorKind::Shape, "E0307", "the new shape has more elements than can be counted",
                   call.span);

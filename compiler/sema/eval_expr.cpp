@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
 namespace gk::sema {
@@ -15,21 +16,6 @@ using syntax::Expr;
 using syntax::ExprKind;
 
 namespace {
-
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
-    }
-  }
-  return row[b.size()];
-}
 
 std::optional<Value> named_constant(std::string_view n) {
   auto weak = [](double v) { return Value::of_scalar(Scalar{DType::F64, 0, v}, true); };
@@ -244,7 +230,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         if (x.is_array() && x.array->loop_index) roll_failed_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
           return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("the end of a range is a host integer, not {}", describe(x)),
+                                 fmt::format("the {} of a range is a host integer, not {}",
+                                             side == &e.lhs ? "start" : "end", describe(x)),
                                  (*side)->span)
                           .help("`item(…)` reads a device scalar back"));
         v.items->items.push_back(x);

@@ -355,7 +355,8 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   }
   if (!s.elementwise) {
     if (s.lhs->kind != syntax::ExprKind::Name)
-      return fail(make_error(ErrorKind::Type, "E0403", "`=` rebinds a name; this is a place", s.lhs->span)
+      return fail(make_error(ErrorKind::Type, "E0403", "`=` rebinds names; a field or an element is a place",
+                             s.lhs->span)
                       .help("write to it with `.=`"));
     if (s.lhs->text == "_") return {};
     Error why;

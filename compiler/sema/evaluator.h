@@ -27,7 +27,6 @@ struct EvalOptions {
   bool seeded = false;
   uint64_t seed = 0;
   bool unchecked = false;
-  bool nan_check = false;
   /// Finds an imported file; `from` is the import statement. Errors: E0410.
   struct ImportedFile {
     std::string id;  // one for each file, however it is reached
@@ -72,7 +71,6 @@ class Evaluator {
                                const std::vector<StoragePtr>& arguments = {});
 
   bool running() const { return effects_ != nullptr; }
-  std::vector<Error>& warnings() { return warnings_; }
   /// statements of kind ExpectError that checking found satisfied (keyed by address of the statement)
   std::unordered_set<const syntax::Stmt*> satisfied;
   const std::shared_ptr<Scope>& root() const { return root_; }
@@ -189,6 +187,8 @@ class Evaluator {
   Value hold(const Value& v);          // the value of now, whatever is written later
   Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
   Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
+  /// `v` in the dtype of a place of type `t`. Errors: E0211 where that is no promotion.
+  Result<ArrayPtr> value_to_write(const Value& v, const ir::Type& t, Span span);
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
   Result<void> write_indexed(Value& target, const syntax::Expr& target_expr, const Value& v,
                              const ScopePtr& scope, Span value_span);
@@ -298,7 +298,7 @@ class Evaluator {
   EvalOptions options_;
   std::shared_ptr<Scope> root_;
   std::unique_ptr<Trace> trace_;
-  std::vector<Error> errors_, warnings_;
+  std::vector<Error> errors_;
   std::set<std::string> error_keys_;
   int capture_depth_ = 0;
   int call_depth_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/sema/kernel_builder.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
@@ -13,34 +14,6 @@ using syntax::ExprKind;
 using syntax::UnaryOp;
 
 namespace {
-
-std::optional<ir::Op> to_ir(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::Add: return ir::Op::Add;
-    case BinaryOp::Sub: return ir::Op::Sub;
-    case BinaryOp::Mul: return ir::Op::Mul;
-    case BinaryOp::Div: return ir::Op::Div;
-    case BinaryOp::FloorDiv: return ir::Op::FloorDiv;
-    case BinaryOp::Mod: return ir::Op::Mod;
-    case BinaryOp::Pow: return ir::Op::Pow;
-    case BinaryOp::BitAnd: return ir::Op::And;
-    case BinaryOp::BitOr: return ir::Op::Or;
-    case BinaryOp::BitXor: return ir::Op::Xor;
-    case BinaryOp::Shl: return ir::Op::Shl;
-    case BinaryOp::Shr: return ir::Op::Shr;
-    case BinaryOp::Eq: return ir::Op::Eq;
-    case BinaryOp::Ne: return ir::Op::Ne;
-    case BinaryOp::Lt: return ir::Op::Lt;
-    case BinaryOp::Le: return ir::Op::Le;
-    case BinaryOp::Gt: return ir::Op::Gt;
-    case BinaryOp::Ge: return ir::Op::Ge;
-    case BinaryOp::MatMul:
-    case BinaryOp::And:
-    case BinaryOp::Or:
-    case BinaryOp::Approx: return std::nullopt;
-  }
-  return std::nullopt;
-}
 
 std::optional<ir::AtomicOp> atomic_named(std::string_view f) {
   if (f == "atomic_add") return ir::AtomicOp::Add;
@@ -190,8 +163,8 @@ Result<Operand> KernelBuilder::lower_unary(const Expr& e) {
 
 Result<Operand> KernelBuilder::lower_binary(const Expr& e) {
   if (e.binary == BinaryOp::And || e.binary == BinaryOp::Or) return lower_logic(e);
-  std::optional<ir::Op> op = to_ir(e.binary);
-  if (!op)
+  std::optional<ir::Op> op = op_of(e.binary);
+  if (!op || *op == ir::Op::MatMul)
     return fail(ErrorKind::Unsupported, "E0405",
                 fmt::format("`{}` cannot stand inside a kernel", syntax::spelling(e.binary)),
                 e.op_span.valid() ? e.op_span : e.span);

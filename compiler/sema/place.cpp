@@ -299,6 +299,22 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
   }
 }
 
+Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Span span) {
+  Value x = v;
+  if (v.is_scalar() && v.weak) {
+    GK_TRY(x, cast_weak(v, t.dtype, span));
+    x.weak = true;
+  } else if (v.is_array() || v.is_scalar()) {
+    DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
+    if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
+      return fail(make_error(ErrorKind::Type, "E0211",
+                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
+                             span)
+                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
+  }
+  return as_array(x, t.dtype, span);
+}
+
 Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Span value_span) {
   if (target.is_unknown() || v.is_unknown()) return {};
   if (target.is_aggregate()) {
@@ -329,20 +345,7 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
     GK_CHECK(flush(span));
     if (target.array->storage) return effects_->copy_host(*v.array->storage, 0, *target.array->storage);
   }
-  Value x = v;
-  if (v.is_scalar() && v.weak) {
-    GK_TRY(x, cast_weak(v, t.dtype, value_span));
-    x.weak = true;
-  } else {
-    DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
-    auto p = promote(d, t.dtype);
-    if (d != t.dtype && (is_bool(d) || p != t.dtype))
-      return fail(make_error(ErrorKind::Type, "E0211",
-                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
-                             value_span)
-                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
-  }
-  GK_TRY(auto a, as_array(x, t.dtype, value_span));
+  GK_TRY(auto a, value_to_write(v, t, value_span));
   auto dims = ir::broadcast(t.dims, a->type.dims);
   bool fits = dims && dims->size() == t.dims.size();
   for (size_t i = 0; fits && i < dims->size(); ++i) fits = ir::equal((*dims)[i], t.dims[i]) != ir::Tri::No;
@@ -369,19 +372,7 @@ Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value&
                            "writing through an integer array is not yet implemented", e.span)
                     .help("use a mask (`x[m] .= …`) or a `kernel`"));
   ir::Dims dims = plan.mask ? t.dims : plan.result;
-  Value x = v;
-  if (v.is_scalar() && v.weak) {
-    GK_TRY(x, cast_weak(v, t.dtype, value_span));
-    x.weak = true;
-  } else if (v.is_array() || v.is_scalar()) {
-    DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
-    if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
-      return fail(make_error(ErrorKind::Type, "E0211",
-                             fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
-                             value_span)
-                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
-  }
-  GK_TRY(auto a, as_array(x, t.dtype, value_span));
+  GK_TRY(auto a, value_to_write(v, t, value_span));
   auto joint = ir::broadcast(dims, a->type.dims);
   bool fits = joint && joint->size() == dims.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = ir::equal((*joint)[i], dims[i]) != ir::Tri::No;

@@ -44,6 +44,16 @@ size_t body_length(std::string_view s, int base) {
   return i;
 }
 
+bool misplaced_underscore(std::string_view s, int base) {
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (s[i] != '_') continue;
+    const bool behind = i + 1 < s.size() && std::isxdigit(static_cast<unsigned char>(s[i + 1])) != 0;
+    const bool before = base == 10 ? i > 0 && is_digit(s[i - 1]) : i > 1 && s[i - 1] != '_';
+    if (!before || !behind) return true;
+  }
+  return false;
+}
+
 int base_of(std::string_view s) {
   if (s.size() < 2 || s[0] != '0') return 10;
   switch (s[1]) {
@@ -62,7 +72,14 @@ int base_of(std::string_view s) {
 void Builder::number(Expr& e, int type) {
   int base = base_of(e.text);
   size_t length = body_length(e.text, base);
-  std::string digits = without_underscores(std::string_view(e.text).substr(0, length));
+  const std::string_view body = std::string_view(e.text).substr(0, length);
+  const std::string digits = without_underscores(body);
+  const bool has_digits = digits.size() > (base == 10 ? 0 : 2);
+  if (has_digits && misplaced_underscore(body, base)) {
+    report(syntax_error("E0106", fmt::format("an underscore of `{}` is not between two digits", body), e.span)
+               .help(fmt::format("write `{}`", digits)));
+    return;
+  }
   e.suffix = e.text.substr(length);
   auto suffix_span = [&] { return Span{file_, e.span.begin + static_cast<uint32_t>(length), e.span.end}; };
   std::optional<DType> dtype = parse_dtype(e.suffix);

@@ -73,7 +73,7 @@ class Graph {
 
   Exec instantiate() const;
   Result<Exec> try_instantiate() const;
-  /// Gives the leases up now; executables keep theirs. Later use: E0716.
+  /// Gives the leases up now; executables keep theirs. Later use: E0716. Not while it is being added to.
   void close();
 
  private:

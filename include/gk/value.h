@@ -245,7 +245,7 @@ GK_API_END
   GK_FIELD_PICK(__VA_ARGS__, GK_FIELD_8, GK_FIELD_7, GK_FIELD_6, GK_FIELD_5, GK_FIELD_4, GK_FIELD_3, \
                 GK_FIELD_2, GK_FIELD_1)                                                              \
   (S, __VA_ARGS__)
-/// At namespace scope: struct S stands for a record with these fields, in this order (at most eight).
+/// At global scope: struct S stands for a record with these fields, in this order (at most eight).
 #define GK_FIELDS(S, ...)                                                          \
   template <>                                                                      \
   struct gk::api::Fields<S> {                                                      \

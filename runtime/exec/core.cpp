@@ -50,10 +50,26 @@ void Core::leave(memory::Timeline* t, bool foreign) {
   (void)t->close();
 }
 
-memory::Timeline* Core::known(void* native) {
+memory::Timeline* Core::known(void* native, bool& foreign) {
   std::lock_guard lock(mutex_);
   const auto it = natives_.find(native);
-  return it == natives_.end() ? nullptr : it->second.timeline;
+  foreign = it != natives_.end();
+  if (foreign) return it->second.timeline;
+  for (memory::Timeline* t : timelines_) {
+    if (native != nullptr && !t->closed() && t->stream().native() == native) return t;
+  }
+  return nullptr;
+}
+
+void Core::set_recorded(memory::Timeline* t, bool recorded) {
+  std::lock_guard lock(mutex_);
+  std::erase(recorded_, t);
+  if (recorded) recorded_.push_back(t);
+}
+
+memory::Timeline* Core::orderly(memory::Timeline* t) {
+  std::lock_guard lock(mutex_);
+  return std::find(recorded_.begin(), recorded_.end(), t) == recorded_.end() ? t : nullptr;
 }
 
 Result<std::shared_ptr<hal::Module>> Core::module(const program::Code& code) {

@@ -53,8 +53,12 @@ class Core : public std::enable_shared_from_this<Core> {
   /// A timeline for one more runtime, and its end: a stream of our own goes to the next runtime as it is.
   Result<memory::Timeline*> join(std::optional<void*> native);
   void leave(memory::Timeline* t, bool foreign);
-  /// The timeline of a host program's stream, if a runtime has it; else null.
-  memory::Timeline* known(void* native);
+  /// The timeline that a stream belongs to, if a runtime has or had it; else null.
+  memory::Timeline* known(void* native, bool& foreign);
+  /// The timeline's stream is recorded, or no longer: nothing may be ordered on it meanwhile.
+  void set_recorded(memory::Timeline* t, bool recorded);
+  /// `t`, or null where nothing may be ordered on it now.
+  memory::Timeline* orderly(memory::Timeline* t);
 
   /// The module of a code blob: the one already loaded, if any.
   Result<std::shared_ptr<hal::Module>> module(const program::Code& code);
@@ -91,6 +95,7 @@ class Core : public std::enable_shared_from_this<Core> {
   mutable std::mutex mutex_;                  // all below
   std::vector<memory::Timeline*> timelines_;  // all that ever had a runtime: they live as long as the pool
   std::map<void*, Native> natives_;
+  std::vector<memory::Timeline*> recorded_;
   std::unordered_map<std::string, std::weak_ptr<hal::Module>> modules_;
   std::vector<std::shared_ptr<hal::Module>> waiting_;
   std::map<int64_t, std::shared_ptr<const program::Program>> programs_;

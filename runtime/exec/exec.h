@@ -160,11 +160,11 @@ struct RecordingOptions {
   hal::CaptureMode mode = hal::CaptureMode::Relaxed;
   /// Record what is given to this stream of the host program's (a CUstream): non-blocking, of the device's
   /// context, idle, not capturing. Without it a stream of the recording's own.
-  std::optional<void*> stream;
+  std::optional<void*> stream{};
   /// A graph of the host program's own (a CUgraph) to add to, after these of its nodes (CUgraphNodes); what
   /// is used stays leased until that graph and all executables of it are gone.
-  std::optional<void*> into;
-  std::vector<void*> after;
+  std::optional<void*> into{};
+  std::vector<void*> after{};
 };
 
 /// A graph being made: what the runtime is given between begin and finish. One at a time a runtime; other
@@ -185,6 +185,9 @@ class Recording {
   /// The driver's stream (CUstream) on which the host program's own work is recorded; null on the host
   /// device.
   Result<void*> stream();
+  /// The host program's own work uses this memory: the graph leases it, and a launch is ordered after
+  /// whatever used it last. What gk is given to run needs no such word.
+  Result<void> use(const memory::BlockPtr& b);
   /// Another thread's runtime, a fork over the same device, takes part until leave(); one submits at a time,
   /// in the order they come. Thread-safe. Errors: Capture E0713 (it has ended).
   Result<void> join(Runtime& rt);

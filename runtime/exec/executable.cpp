@@ -85,10 +85,21 @@ Result<void> Executable::Impl::destroy(std::unique_ptr<hal::GraphExec> old) {
   return outcome;
 }
 
+void Executable::Impl::add_fresh(const memory::BlockPtr& b) {
+  // Of more updates than there are blocks, some changed the same ones.
+  if (fresh.size() > 64 && fresh.size() > static_cast<size_t>(leases.size())) {
+    fresh.clear();
+    departures = kStale;
+  }
+  if (departures != kStale) fresh.push_back(LeaseSet::key(b.get()));
+}
+
 Result<void> Executable::Impl::acquire(Runtime::Impl& rt) {
   memory::Timeline& now = *rt.timeline;
   if (timeline == &now && now.departures() == departures) [[likely]] {
-    for (const memory::BlockPtr& b : fresh) GK_CHECK(b->acquire(now));
+    for (const LeaseSet::Key& b : fresh) {
+      if (const LeaseSet::Held* held = leases.find(b)) GK_CHECK(held->lease.block()->acquire(now));
+    }
     fresh.clear();
     return {};
   }

@@ -14,7 +14,8 @@ struct Executable::Impl {
     GraphNode node;
     PlacedPtr placed;
     std::vector<char> slots, scalars;  // changed ones; unused when the program is another
-    bool arena = false;
+    bool arena = false;                // another block, in `placed`
+    memory::BlockPtr old_arena;        // then: the one before, where it was the node's own
     bool everything = false;
     Changed changed() const { return {arena, &slots, &scalars, everything}; }
   };
@@ -42,6 +43,7 @@ struct Executable::Impl {
   std::shared_ptr<Core> core;
   std::shared_ptr<Faults> faults;
   memory::Timeline* home = nullptr;  // as the graph's
+  bool planned = false;
   std::vector<GraphNode> nodes;
   std::vector<PlacedPtr> placed;
   LeaseSet leases;
@@ -57,7 +59,8 @@ struct Executable::Impl {
   memory::Timeline* timeline = nullptr;
   uint64_t departures = kStale;
   static constexpr uint64_t kStale = ~uint64_t{0};
-  std::vector<memory::BlockPtr> fresh;
+  std::vector<LeaseSet::Key> fresh;  // those that are leased still are to be acquired
+  void add_fresh(const memory::BlockPtr& b);
 };
 
 }  // namespace gk::exec

@@ -83,6 +83,7 @@ Result<std::shared_ptr<Graph>> Graph::create(Runtime& rt, std::vector<GraphNode>
   auto impl = std::make_shared<Impl>();
   impl->core = r.core;
   impl->faults = r.faults;
+  impl->planned = true;
   impl->home = r.foreign ? nullptr : r.timeline;
   impl->name = std::move(name);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -114,6 +115,7 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   e->core = g.core;
   e->faults = g.faults;
   e->home = g.home;
+  e->planned = g.planned;
   e->nodes = g.nodes;
   e->placed = g.placed;
   GK_TRY(e->leases, g.leases.clone());
@@ -124,7 +126,7 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   if (g.arena.use_count() == 1 || g.arena->block == nullptr) {
     e->arena = g.arena;
   } else {
-    GK_TRY(e->arena, make_arena(*g.core, g.home, g.arena->size_bytes()));
+    GK_TRY(e->arena, make_arena(*g.core, g.core->orderly(g.home), g.arena->size_bytes()));
     GK_CHECK(move_arena(*e));
   }
   e->num_driver_nodes = g.num_driver_nodes;

@@ -12,6 +12,7 @@ struct Graph::Impl {
   std::shared_ptr<Faults> faults;  // of the runtime that it was made by
   std::string name;
   memory::Timeline* home = nullptr;  // of that runtime, where it is our own; for memory of executables
+  bool planned = false;              // its nodes were known in advance
   bool of_the_host = false;          // recorded into a graph of the host program's, which instantiates it
 
   std::mutex mutex;  // all below

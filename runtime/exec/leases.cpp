@@ -31,7 +31,7 @@ Result<void> LeaseSet::add(const memory::BlockPtr& b, int32_t node, int32_t slot
     held_.erase(key(b.get()));
     return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already", span);
   }
-  held.uses.push_back({node, slot, held.epoch});
+  held.uses.add({node, slot, held.epoch});
   return {};
 }
 
@@ -51,8 +51,8 @@ Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bin
 }
 
 void LeaseSet::keep_epoch(const memory::Block* b, int32_t node, int32_t slot) {
-  std::vector<Use>& uses = held_.find(key(b))->second.uses;
-  Use& newest = uses.back();
+  Uses& uses = held_.find(key(b))->second.uses;
+  Use& newest = uses.newest();
   for (const Use& u : uses) {
     if (u.node != node || u.slot != slot) continue;
     newest.epoch = u.epoch;
@@ -63,12 +63,9 @@ void LeaseSet::keep_epoch(const memory::Block* b, int32_t node, int32_t slot) {
 void LeaseSet::remove(const memory::Block* b, int32_t node, int32_t slot) {
   const auto it = held_.find(key(b));
   if (it == held_.end()) return;
-  std::vector<Use>& uses = it->second.uses;
   // The newest of equal ones, which an update that is taken back has added.
-  const auto use = std::find_if(uses.rbegin(), uses.rend(),
-                                [&](const Use& u) { return u.node == node && u.slot == slot; });
-  if (use != uses.rend()) uses.erase(std::next(use).base());
-  if (uses.empty()) held_.erase(it);
+  it->second.uses.remove(node, slot);
+  if (it->second.uses.empty()) held_.erase(it);
 }
 
 void LeaseSet::remove(int32_t node, const Bindings& b) {
@@ -81,8 +78,8 @@ void LeaseSet::renew(const memory::Block* b) {
   if (const auto it = held_.find(key(b)); it != held_.end()) ++it->second.epoch;
 }
 
-const LeaseSet::Held* LeaseSet::find(const memory::Block* b) const {
-  const auto it = held_.find(key(b));
+const LeaseSet::Held* LeaseSet::find(const Key& k) const {
+  const auto it = held_.find(k);
   return it == held_.end() ? nullptr : &it->second;
 }
 

@@ -21,6 +21,41 @@ struct Use {
   uint32_t epoch = 0;
 };
 
+/// The uses of one block, oldest first. Most blocks have one, which costs no allocation.
+class Uses {
+ public:
+  const Use* begin() const { return more_.empty() ? &one_ : more_.data(); }
+  const Use* end() const { return begin() + size_; }
+  Use& newest() { return more_.empty() ? one_ : more_.back(); }
+  bool empty() const { return size_ == 0; }
+  void add(const Use& u) {
+    if (size_ == 1) more_ = {one_};
+    if (size_ == 0) {
+      one_ = u;
+    } else {
+      more_.push_back(u);
+    }
+    ++size_;
+  }
+  /// Removes the newest one that a node has of a slot, if there is one.
+  void remove(int32_t node, int32_t slot) {
+    for (size_t i = size_; i-- > 0;) {
+      if (begin()[i].node != node || begin()[i].slot != slot) continue;
+      if (!more_.empty()) more_.erase(more_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (--size_ == 1) {
+        one_ = more_.front();
+        more_.clear();
+      }
+      return;
+    }
+  }
+
+ private:
+  size_t size_ = 0;
+  Use one_;
+  std::vector<Use> more_;  // all of them, where there are several
+};
+
 class LeaseSet {
  public:
   LeaseSet() = default;
@@ -40,10 +75,14 @@ class LeaseSet {
   struct Held {
     memory::Lease lease;
     uint32_t epoch = 0;  // of uses from now on
-    std::vector<Use> uses;
+    Uses uses;
   };
-  /// Null where it is not held.
-  const Held* find(const memory::Block* b) const;
+  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
+  using Key = std::pair<const void*, const memory::Block*>;
+  static Key key(const memory::Block* b) { return {b->address(), b}; }
+  /// Null where it is not held. By its key, the block itself may be gone.
+  const Held* find(const Key& k) const;
+  const Held* find(const memory::Block* b) const { return find(key(b)); }
   bool holds(const memory::Block* b) const { return find(b) != nullptr; }
   int64_t size() const { return static_cast<int64_t>(held_.size()); }
   /// Blocks that share bytes with `b`, itself included where it is held.
@@ -54,9 +93,6 @@ class LeaseSet {
   Result<LeaseSet> clone() const;
 
  private:
-  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
-  using Key = std::pair<const void*, const memory::Block*>;
-  static Key key(const memory::Block* b) { return {b->address(), b}; }
   Held& insert(const memory::Block* b);
   void keep_epoch(const memory::Block* b, int32_t node, int32_t slot);
   std::map<Key, Held> held_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace gk::exec {
 namespace {
@@ -70,10 +71,12 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
       // A temporary's memory is this node's as of its own use.
       uint32_t epoch = held.epoch;
       if (held.lease.block() == bound.block) {
-        const auto own = std::find_if(held.uses.rbegin(), held.uses.rend(), [&](const Use& u) {
+        const auto newest = std::make_reverse_iterator(held.uses.end());
+        const auto oldest = std::make_reverse_iterator(held.uses.begin());
+        const auto own = std::find_if(newest, oldest, [&](const Use& u) {
           return u.node == index && u.slot == static_cast<int32_t>(slot);
         });
-        if (own != held.uses.rend()) epoch = own->epoch;
+        if (own != oldest) epoch = own->epoch;
       }
       for (const Use& u : held.uses) {
         if (found || u.slot < 0 || u.node == index || u.epoch != epoch) continue;

@@ -117,6 +117,16 @@ Result<memory::BlockPtr> RecordingState::allocate(Runtime::Impl& rt, int64_t siz
   return handle_of(b);
 }
 
+Result<void> RecordingState::use(const memory::BlockPtr& b) {
+  std::lock_guard lock(mutex_);
+  GK_CHECK(open());
+  if (b == nullptr) return fail(ErrorKind::Internal, "E0902", "no memory to use");
+  if (born_.contains(b.get())) return {};
+  GK_CHECK(graph_->leases.add(b, -1, Use::kHeld, {}));
+  leased_.push_back(b);
+  return {};
+}
+
 Bindings RecordingState::own(const Bindings& b) const {
   Bindings out = b;
   for (SlotBinding& s : out.slots) {

@@ -51,6 +51,7 @@ class RecordingState : public std::enable_shared_from_this<RecordingState> {
   Result<void> begin_node(std::string name, std::optional<std::vector<std::string>> after, Span span);
   Result<void> end_node();
   Result<void*> stream();
+  Result<void> use(const memory::BlockPtr& b);
   Result<void> join(Runtime::Impl& rt);
   Result<void> leave(Runtime::Impl& rt);
   Result<std::shared_ptr<Graph::Impl>> finish();
@@ -79,7 +80,7 @@ class RecordingState : public std::enable_shared_from_this<RecordingState> {
   Result<void> resume();
   Result<void> add(const GraphNode& node, Placed placed);
   Result<void> open_capture(hal::Stream& s);
-  Result<void> open_explicit(void* native);
+  Result<void> open_explicit(Runtime::Impl& rt, void* native);
   Result<void> begin_capture_of(Runtime::Impl& rt, const RecordingOptions& options);
   Result<void> close_capture();
   Result<void> complete();
@@ -107,7 +108,7 @@ class RecordingState : public std::enable_shared_from_this<RecordingState> {
 
   std::shared_ptr<FreeList> free_ = std::make_shared<FreeList>();
   std::map<const memory::Block*, memory::BlockPtr> born_;  // in this recording, or dead in the graph before
-  std::vector<memory::BlockPtr> leased_;                   // of those, what the graph did not lease before
+  std::vector<memory::BlockPtr> leased_;                   // by the graph itself, not by a node of it
   std::map<int64_t, std::shared_ptr<Loaded>> copies_;      // programs of one copy, by size
 
   std::map<std::string, std::vector<int32_t>, std::less<>>

@@ -111,7 +111,7 @@ Result<std::shared_ptr<RecordingState>> RecordingState::extend(Runtime::Impl& rt
 }
 
 Result<void> RecordingState::begin_capture_of(Runtime::Impl& rt, const RecordingOptions& options) {
-  if (options.stream) return open_explicit(*options.stream);
+  if (options.stream) return open_explicit(rt, *options.stream);
   if (options.mode == hal::CaptureMode::Relaxed) return {};
   // A stricter mode is asked for to see it at work from the start.
   if (rt.capture_stream == nullptr) {
@@ -120,7 +120,7 @@ Result<void> RecordingState::begin_capture_of(Runtime::Impl& rt, const Recording
   return open_capture(*rt.capture_stream);
 }
 
-Result<void> RecordingState::open_explicit(void* native) {
+Result<void> RecordingState::open_explicit(Runtime::Impl& rt, void* native) {
   Result<std::unique_ptr<hal::Stream>> wrapped = core_->device().wrap_stream(native);
   if (!wrapped) {
     if (wrapped.error().code != "E0510") return tl::unexpected<Error>(std::move(wrapped).error());
@@ -129,13 +129,18 @@ Result<void> RecordingState::open_explicit(void* native) {
   explicit_ = std::move(*wrapped);
   GK_TRY(const bool capturing, explicit_->is_capturing());
   if (capturing) return stream_rule("the stream to record is being captured already");
-  memory::Timeline* const t = core_->known(native);
+  bool foreign = false;
+  memory::Timeline* const t = core_->known(native, foreign);
+  if (t != nullptr && !foreign && t != rt.timeline) {
+    return stream_rule("the stream to record is another thread's");
+  }
   GK_CHECK(open_capture(*explicit_));
   if (t == nullptr) return {};
   // It was idle, so nobody has to wait for it: an event on it would become part of the graph.
   concealed_ = t;
   exposed_ = t->exposed();
   t->conceal();
+  core_->set_recorded(t, true);
   t->mark_busy();
   t->end_wait(t->begin_wait());
   return {};
@@ -156,7 +161,10 @@ Result<void> RecordingState::close_capture() {
   captured_ = nullptr;
   if (mode_ != hal::CaptureMode::Relaxed) core_->strict_captures.fetch_sub(1, std::memory_order_relaxed);
   Result<void> outcome = graph().end_capture();
-  if (concealed_ != nullptr && exposed_) concealed_->expose();
+  if (concealed_ != nullptr) {
+    core_->set_recorded(concealed_, false);
+    if (exposed_) concealed_->expose();
+  }
   concealed_ = nullptr;
   return outcome;
 }

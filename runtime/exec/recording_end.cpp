@@ -105,7 +105,21 @@ void RecordingState::undo() {
   std::erase_if(graph_->spare, [&](const memory::BlockPtr& b) {
     return std::none_of(dead.begin(), dead.end(), [&](const auto& d) { return d == b; });
   });
-  if (!back) graph_->broken = "taking back what was added to the graph failed: " + back.error().message;
+  if (!back) {
+    // Then the nodes are recorded once more; executables made before keep the driver's graph that they have.
+    std::vector<PlacedPtr> placed = graph_->placed;
+    Result<std::shared_ptr<DriverGraph>> anew = fail(back.error());
+    if (why_not_repeatable(graph_->nodes, placed).empty()) {
+      anew = DriverGraph::build(*core_, graph_->nodes, placed, graph_->arena->address(),
+                                graph_->faults->address());
+    }
+    if (anew) {
+      graph_->driver = std::move(*anew);
+      graph_->placed = std::move(placed);
+    } else {
+      graph_->broken = "taking back what was added to the graph failed: " + back.error().message;
+    }
+  }
   std::lock_guard lock(graph_->mutex);
   graph_->extending = false;
 }
@@ -225,6 +239,7 @@ Result<void> Recording::begin_node(std::string name, std::optional<std::vector<s
   return impl_->state->begin_node(std::move(name), std::move(after), span);
 }
 Result<void> Recording::end_node() { return impl_->state->end_node(); }
+Result<void> Recording::use(const memory::BlockPtr& b) { return impl_->state->use(b); }
 Result<void*> Recording::stream() { return impl_->state->stream(); }
 Result<void> Recording::join(Runtime& rt) { return impl_->state->join(rt.impl()); }
 Result<void> Recording::leave(Runtime& rt) { return impl_->state->leave(rt.impl()); }

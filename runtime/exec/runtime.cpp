@@ -61,7 +61,8 @@ memory::Timeline& Runtime::timeline() { return *impl_->timeline; }
 memory::Pool& Runtime::pool() { return impl_->core->pool(); }
 
 Result<void> Runtime::Impl::ready() {
-  if (!foreign) return {};
+  // Only a stream that the host program knows can be captured by it.
+  if (!foreign && !timeline->exposed()) return {};
   GK_TRY(const bool capturing, stream().is_capturing());
   if (!capturing) return {};
   return fail(ErrorKind::Capture, "E0711",

@@ -27,6 +27,16 @@ bool same(const SlotBinding& a, const SlotBinding& b) {
   return a.block == b.block && a.offset_bytes == b.offset_bytes;
 }
 
+/// Of all operations in order, who made them; `ids` gets their nodes.
+std::string kinds(const std::vector<PlacedPtr>& placed, std::vector<hal::NodeId>& ids) {
+  std::string out;
+  for (const PlacedPtr& p : placed) {
+    ids.insert(ids.end(), p->ids.begin(), p->ids.end());
+    out.append(p->ids.size(), p->captured ? 'c' : p->host_call ? 'h' : 'o');
+  }
+  return out;
+}
+
 tl::unexpected<Error> opaque(const GraphNode& n, std::string_view code) {
   return fail(ErrorKind::Capture, code,
               fmt::format("node '{}' is work that gk did not make, which only runs", n.name), n.span);
@@ -65,12 +75,17 @@ Result<void> Executable::update(int32_t index, std::shared_ptr<Loaded> program, 
       change.scalars.push_back(!(a == b));
     }
   }
-  // Temporaries that were not planned for lie in a block of the node's own.
-  const bool planned = change.placed->arena == nullptr && e.arena->block != nullptr;
-  const int64_t room = change.placed->arena != nullptr ? change.placed->arena->size_bytes() : 0;
-  if (!planned && p.arena_bytes > room) {
+  // The planned arena may grow where the graph can be built anew; else temporaries that do not fit where the
+  // old ones lay get a block of the node's own.
+  const bool planned = change.placed->arena == nullptr && e.planned;
+  const int64_t room = planned                           ? e.arena->size_bytes()
+                       : change.placed->arena != nullptr ? change.placed->arena->size_bytes()
+                                                         : 0;
+  if (p.arena_bytes > room && !(planned && why_not_repeatable(e.nodes, e.placed).empty())) {
     Placed moved = *change.placed;
-    GK_TRY(moved.arena, e.core->pool().allocate(p.arena_bytes, hal::Placement::Device, e.home));
+    GK_TRY(moved.arena,
+           e.core->pool().allocate(p.arena_bytes, hal::Placement::Device, e.core->orderly(e.home)));
+    change.old_arena = change.placed->arena;
     change.placed = std::make_shared<const Placed>(std::move(moved));
     change.arena = true;
   }
@@ -256,7 +271,7 @@ Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::st
   }
   std::shared_ptr<Arena> new_arena = arena;
   if (const int64_t need = arena_need(after, after_placed); need > arena->size_bytes()) {
-    Result<std::shared_ptr<Arena>> made = make_arena(*core, home, need);
+    Result<std::shared_ptr<Arena>> made = make_arena(*core, core->orderly(home), need);
     if (!made) return refuse(std::move(made).error());
     new_arena = std::move(*made);
   }
@@ -287,7 +302,7 @@ Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::st
   }
   if (new_arena != arena) {
     arena = std::move(new_arena);
-    if (arena->block != nullptr) fresh.push_back(arena->block);
+    departures = kStale;
   }
   reason = std::move(why);
   return {};
@@ -299,12 +314,12 @@ void Executable::Impl::commit(std::vector<Change> changes) {
   for (Change& c : changes) {
     const auto index = static_cast<int32_t>(c.index);
     GraphNode& node = nodes[c.index];
-    for (const SlotBinding& slot : c.node.bindings.slots) fresh.push_back(slot.block);
+    for (const SlotBinding& slot : c.node.bindings.slots) add_fresh(slot.block);
     leases.remove(index, node.bindings);
     if (c.arena) {
-      fresh.push_back(c.placed->arena);
+      add_fresh(c.placed->arena);
+      if (c.old_arena != nullptr) leases.remove(c.old_arena.get(), index, Use::kArena);
       Placed now = *placed[c.index];
-      if (now.arena != nullptr) leases.remove(now.arena.get(), index, Use::kArena);
       now.arena = c.placed->arena;
       placed[c.index] = std::make_shared<const Placed>(std::move(now));
     }
@@ -323,16 +338,16 @@ Result<void> Executable::update(const Graph& other) {
   std::lock_guard lock(g.mutex);
   if (g.extending) return fail(ErrorKind::Capture, "E0718", "the graph is being added to");
   if (!g.broken.empty()) return fail(ErrorKind::Capture, "E0715", g.broken);
-  const auto ids_of = [](const std::vector<PlacedPtr>& placed) {
-    std::vector<hal::NodeId> ids;
-    for (const PlacedPtr& p : placed) ids.insert(ids.end(), p->ids.begin(), p->ids.end());
-    return ids;
-  };
-  const std::vector<hal::NodeId> mine = ids_of(e.placed), theirs = ids_of(g.placed);
+  std::vector<hal::NodeId> mine, theirs;
+  const std::string mine_kinds = kinds(e.placed, mine), their_kinds = kinds(g.placed, theirs);
   if (mine.size() != theirs.size()) {
     return fail(
         ErrorKind::Capture, "E0709",
         fmt::format("the executable has {} operations and the other graph {}", mine.size(), theirs.size()));
+  }
+  if (mine_kinds != their_kinds) {
+    return fail(ErrorKind::Capture, "E0709",
+                "the executable and the other graph differ in which operations are gk's own");
   }
   GK_TRY(LeaseSet leases, g.leases.clone());
   if (g.driver == e.driver) {
@@ -354,6 +369,7 @@ Result<void> Executable::update(const Graph& other) {
   e.placed = std::move(placed);
   e.leases = std::move(leases);
   e.arena = g.arena;
+  e.planned = g.planned;
   e.faults = g.faults;
   e.departures = Impl::kStale;
   e.fresh.clear();

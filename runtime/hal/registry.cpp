@@ -16,7 +16,7 @@ std::atomic<HostLoader> loader{nullptr};
 
 tl::unexpected<Error> unknown(std::string_view name) {
   return fail(make_error(ErrorKind::Device, "E0501", fmt::format("there is no device named '{}'", name))
-                  .help("the devices are host, cuda, cuda:N, trace and trace:DEVICE"));
+                  .help("the devices are host, cuda, cuda:N, trace, trace:DEVICE and, in gkrun, interp"));
 }
 
 }  // namespace

@@ -214,11 +214,15 @@ TEST_P(ApiFunction, definitions_alone_are_evaluated) {
 TEST_P(ApiFunction, contexts_share_compiled_code) {
   auto x = filled(1);
   (void)mod.fn<gk::Tensor(gk::Tensor)>("chain")(x);
+  auto z = filled(0), z2 = filled(0);
+  mod.kernel("combine")(z, x, x);
   const auto before = engine->stats().compiles;
   gk::Context other(*engine);
   auto theirs = other.compile("test.gk", kText);
   auto y = theirs.fn<gk::Tensor(gk::Tensor)>("chain")(x);
+  theirs.kernel("combine")(z2, x, x);
   EXPECT_EQ(engine->stats().compiles, before);
+  EXPECT_EQ(values(z2), values(z));
   EXPECT_EQ(y.to_host<float>(other), values(mod.fn<gk::Tensor(gk::Tensor)>("chain")(x)));
 }
 

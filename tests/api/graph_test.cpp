@@ -287,6 +287,31 @@ TEST_P(ApiGraph, compiling_inside_a_capture) {
   EXPECT_TRUE(all(y, 4));
 }
 
+TEST_P(ApiGraph, conditions_on_device_values_are_decided_at_each_launch) {
+  auto m = ctx->compile("m", R"(
+fn grow(x: f32[n]) { var y = x; while sum(y) < 5000 { y = y * 2 }; y }
+fn flip(mut x: f32[n]) { if sum(x) > 0 { x .= -x } else { x .= 1 - x } }
+)");
+  auto grow = m.fn<gk::Tensor(gk::Tensor)>("grow");
+  auto flip = m.fn<void(gk::Tensor&)>("flip");
+  auto x = filled(1), z = filled(3);
+  auto eager = values(grow(x));
+  EXPECT_EQ(eager[0], 8);
+  gk::Tensor y;
+  auto e = ctx->capture([&] {
+                y = grow(x);
+                flip(z);
+              })
+               .instantiate();
+  e.launch(*ctx);
+  EXPECT_EQ(values(y), eager);
+  EXPECT_TRUE(all(z, -3));
+  x.copy_from(*ctx, filled(3));
+  e.launch(*ctx);
+  EXPECT_TRUE(all(y, 6));
+  EXPECT_TRUE(all(z, 4));
+}
+
 // ---- named nodes
 
 TEST_P(ApiGraph, a_diamond_of_named_nodes) {
@@ -323,6 +348,8 @@ TEST_P(ApiGraph, a_failed_addition_leaves_the_graph_as_it_was) {
             "E0703");
   EXPECT_EQ(code_of(g.try_add("", {}, [&] { bump(y, 2); })), "E0512");
   EXPECT_EQ(code_of(g.try_add("b", {}, {})), "E0512");
+  EXPECT_EQ(thrown([&] { g.add("b", [&] { g.instantiate(); }); }), "E0703");
+  EXPECT_EQ(thrown([&] { g.add("b", [&] { g.add("c", [&] { bump(y, 2); }); }); }), "E0718");
   EXPECT_THROW(g.add("b",
                      [&] {
                        bump(y, 2);

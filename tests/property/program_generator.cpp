@@ -166,7 +166,10 @@ class Generator {
   }
 
   void statement() {
-    switch (pick(13)) {
+    switch (pick(16)) {
+      case 13: branch(); break;
+      case 14: turns(); break;
+      case 15: long_loop(); break;
       case 0:
       case 1:
       case 2: binary(); break;
@@ -273,6 +276,8 @@ class Generator {
     }
     if (keep) args += ", keepdims=true";
     std::string f = pick(std::vector<std::string>{"sum", "sum", "max", "min", "mean", "argmax"});
+    // Terms that cancel leave the rounding of all of them: too much for one bound.
+    if (f == "sum" && elements(a.shape) > 4096) f = "max";
     if (f == "argmax" && (!a.exact || a.shape.size() != 1)) f = "max";
     if (f == "argmax") r.dtype = "i64";
     bool floating = is_float(a.dtype) || a.dtype == "bf16";
@@ -369,7 +374,7 @@ class Generator {
   void loop() {
     Var a = numeric();
     if (!is_float(a.dtype)) return binary();
-    std::string f = fmt::format("f{}", next_++);
+    std::string f = fmt::format("fn_{}", next_++);
     functions_ +=
         fmt::format("fn {}(x) {{ var y = x; for i in 0..{} {{ y = y * 0.5 + {} }}; y }}\n", f, 1 + pick(12),
                     pick(std::vector<std::string>{"0.25", "x", "maximum(y, x) * 0.125", "i"}));
@@ -396,6 +401,90 @@ class Generator {
     Var r = a;
     r.name = n;
     vars_.push_back(r);
+  }
+
+  // A condition on the device that is exact, so that every back end decides alike.
+  std::string condition() {
+    std::vector<Var> fit;
+    for (const auto& v : vars_)
+      if (v.exact && elements(v.shape) > 0) fit.push_back(v);
+    if (fit.empty()) return "all(zeros(f32[2]) == 0)";
+    const Var v = pick(fit);
+    const std::string any = pick(2) ? "any" : "all";
+    if (v.dtype == "bool") return fmt::format("{}({})", any, v.name);
+    return fmt::format("{}({} {} {})", any, v.name, pick(std::vector<std::string>{">", "<=", "!="}), pick(4));
+  }
+
+  // Changes of `n`, which has the form of `a`, of the same form; as rebindings or as writes to its place.
+  std::string change(const std::string& n, const Var& a, bool rebind) {
+    const bool floating = is_float(a.dtype) || a.dtype == "bf16";
+    std::vector<std::string> e =
+        floating ? std::vector<std::string>{"{0} * 0.5 + 0.25", "-{0}", "maximum({0}, {1}) - 1"}
+                 : std::vector<std::string>{"{0} + 1", "{0} * 3", "{0} ^ {1}"};
+    if (!a.shape.empty()) e.insert(e.end(), {"{0}[::-1] + {1}", "{0} - {1}[::-1]"});
+    std::string out =
+        fmt::format("{} {} {}\n", n, rebind ? "=" : ".=", fmt::format(fmt::runtime(pick(e)), n, a.name));
+    if (!rebind && !a.shape.empty() && a.shape[0] > 1 && chance(0.3))
+      out += fmt::format("{0}[1:] .= {0}[:-1]\n", n);
+    return out;
+  }
+
+  // `var n`, which a body may change.
+  std::string variable(const Var& a, bool rebind) {
+    const std::string n = fresh();
+    body_ += fmt::format("  var {} = {}\n", n, rebind ? a.name : fmt::format("copy({})", a.name));
+    return n;
+  }
+  void keep(Var a, const std::string& n) {
+    a.name = n;
+    vars_.push_back(a);
+  }
+
+  void branch() {
+    const Var a = numeric();
+    if (chance(0.25))
+      return define(a, fmt::format("if {} {{ {} }} else {{ -{} }}", condition(), a.name, a.name));
+    const bool rebind = pick(2) == 0;
+    const std::string n = variable(a, rebind);
+    body_ += fmt::format("  if {} {{\n{}}}", condition(), change(n, a, rebind));
+    if (chance(0.3)) body_ += fmt::format(" else if {} {{\n{}}}", condition(), change(n, a, rebind));
+    if (chance(0.6)) body_ += fmt::format(" else {{\n{}}}", change(n, a, rebind));
+    body_ += "\n";
+    keep(a, n);
+  }
+
+  // A loop of a few turns, counted on the device; exact counters come out of it too.
+  void turns() {
+    const Var a = numeric();
+    const bool rebind = pick(2) == 0;
+    const std::string n = variable(a, rebind), k = fresh();
+    const bool host = pick(2) == 0;
+    body_ += fmt::format("  var {} = {}\n", k, host ? "0" : "zeros(i64[])");
+    const std::string more = host || chance(0.3) ? " and " + condition() : "";
+    body_ += fmt::format("  while {} < {}{} {{\n", k, pick(5), more);
+    body_ += change(n, a, rebind);
+    if (chance(0.4)) body_ += fmt::format("if {} {{\n{}}}\n", condition(), change(n, a, rebind));
+    if (chance(0.2)) {
+      const std::string j = fresh();
+      body_ += fmt::format("var {0} = zeros(i64[])\nwhile {0} < {1} {{\n{0} .+= 1\n{2}}}\n", j, k,
+                           change(n, a, rebind));
+    }
+    body_ += fmt::format("{0} {1} {0} + {2}\n}}\n", k, host ? "=" : ".=", 1 + pick(2));
+    keep(a, n);
+    define({"", "i64", {}, true}, fmt::format("zeros(i64[]) + {}", k));
+  }
+
+  // Over the threshold from which a capture keeps a loop.
+  void long_loop() {
+    const Var a = numeric();
+    if (a.shape.empty() || elements(a.shape) > 500) return write();
+    const bool rebind = pick(2) == 0;
+    const std::string n = variable(a, rebind), i = fresh();
+    body_ += fmt::format("  for {} in 0..{} {{\n{}", i, 65 + pick(5), change(n, a, rebind));
+    if (a.dtype == "i64" || is_float(a.dtype))
+      body_ += fmt::format("{0} {1} {0}[::-1] + {2}(({3} * 7) % 5)\n", n, rebind ? "=" : ".=", a.dtype, i);
+    body_ += "}\n";
+    keep(a, n);
   }
 
   void take() {

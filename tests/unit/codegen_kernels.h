@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -215,20 +216,34 @@ inline codegen::Target cuda_target(int sm = 90) {
   t.sm = sm;
   return t;
 }
-inline codegen::Compiler& host_compiler() {
-  static codegen::Compiler c(host_target(), "");
-  return c;
+/// Processors whose code this machine can run: its own, then older ones, for which LLVM calls functions where
+/// newer ones have instructions.
+inline std::vector<std::string> host_cpus() {
+  std::vector<std::string> cpus{"", "x86-64"};
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) cpus.emplace_back("x86-64-v3");
+  return cpus;
+}
+inline codegen::Compiler& host_compiler(const std::string& cpu = {}) {
+  static std::map<std::string, std::unique_ptr<codegen::Compiler>> compilers;
+  auto& c = compilers[cpu];
+  if (!c) {
+    codegen::Target t = host_target();
+    t.cpu = cpu;
+    c = std::make_unique<codegen::Compiler>(t, "");
+  }
+  return *c;
 }
 
 /// Runs a kernel on the host: buffers in parameter order, scalars in parameter order, chunks of `grain`
 /// items.
 struct HostRun {
+  std::string cpu;  // as in codegen::Target
   program::FaultRecord fault;
   program::LaunchDims dims;
   void operator()(std::shared_ptr<const ir::Kernel> k, std::vector<int64_t> axes,
                   std::vector<int64_t> reduce_axes, std::vector<void*> buffers,
                   std::vector<Scalar> scalars = {}, int64_t grain = 0) {
-    auto p = host_compiler().build(schedule_of(k, axes, reduce_axes, program::TargetKind::Host, scalars));
+    auto p = host_compiler(cpu).build(schedule_of(k, axes, reduce_axes, program::TargetKind::Host, scalars));
     ASSERT_TRUE(p.has_value()) << p.error().message << "\n" << ir::print(*k);
     auto image = codegen::HostImage::load(*(*p)->codes[0]);
     ASSERT_TRUE(image.has_value()) << image.error().message;

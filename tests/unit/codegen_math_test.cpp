@@ -85,7 +85,7 @@ std::vector<float> samples() {
   return x;
 }
 
-TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
+void f32_functions(const std::string& cpu) {
   const std::vector<float> x = samples();
   const auto n = static_cast<int64_t>(x.size());
   KernelBuilder b;
@@ -100,7 +100,7 @@ TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
   std::vector<void*> buffers{const_cast<float*>(x.data())};
   for (auto& g : got) buffers.push_back(g.data());
   auto k = b.take();
-  HostRun run;
+  HostRun run{cpu, {}, {}};
   run(k, {n}, {}, buffers);
   for (size_t f = 0; f < std::size(kFunctions); ++f) {
     double worst = 0;
@@ -109,7 +109,7 @@ TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
       const double u = ulps(got[f][i], kFunctions[f].exact(Long{x[i]}));
       if (u > worst) worst = u, where = x[i];
     }
-    EXPECT_LE(worst, 0.51) << ir::info(kFunctions[f].op).name << " at " << where;
+    EXPECT_LE(worst, 0.51) << cpu << " " << ir::info(kFunctions[f].op).name << " at " << where;
   }
   // One element at a time: no vectors, the same bits.
   std::vector<std::vector<float>> alone(std::size(kFunctions), std::vector<float>(x.size()));
@@ -123,7 +123,11 @@ TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
     }
 }
 
-TEST(CodegenMath, pow_and_atan2_are_within_0_51_ulp) {
+TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
+  for (const std::string& cpu : host_cpus()) f32_functions(cpu);
+}
+
+void pow_and_atan2(const std::string& cpu) {
   std::vector<float> x, y;
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   const float special[] = {0.0f,  -0.0f,  1.0f,    -1.0f, 0.5f,   -0.5f,       2.0f,
@@ -148,7 +152,7 @@ TEST(CodegenMath, pow_and_atan2_are_within_0_51_ulp) {
   b.store(pow, b.op(Op::Pow, {vx, vy}, DType::F32), {1});
   b.store(angle, b.op(Op::Atan2, {vx, vy}, DType::F32), {1});
   std::vector<float> p(x.size()), a(x.size());
-  HostRun run;
+  HostRun run{cpu, {}, {}};
   run(b.take(), {n}, {}, {x.data(), y.data(), p.data(), a.data()});
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_LE(ulps(p[i], std::pow(Long{x[i]}, Long{y[i]})), 0.51) << x[i] << " ** " << y[i] << " = " << p[i];
@@ -157,7 +161,11 @@ TEST(CodegenMath, pow_and_atan2_are_within_0_51_ulp) {
   }
 }
 
-TEST(CodegenMath, f64_functions_and_half_functions_match_the_interpreter) {
+TEST(CodegenMath, pow_and_atan2_are_within_0_51_ulp) {
+  for (const std::string& cpu : host_cpus()) pow_and_atan2(cpu);
+}
+
+void other_functions(const std::string& cpu) {
   for (const DType t : {DType::F64, DType::F16, DType::BF16}) {
     KernelBuilder b;
     const int in = b.buffer(t, true, false);
@@ -176,7 +184,7 @@ TEST(CodegenMath, f64_functions_and_half_functions_match_the_interpreter) {
     std::vector<std::vector<std::byte>> got(std::size(kFunctions), std::vector<std::byte>(bytes.size()));
     std::vector<void*> buffers{bytes.data()};
     for (auto& g : got) buffers.push_back(g.data());
-    HostRun run;
+    HostRun run{cpu, {}, {}};
     auto k = b.take();
     run(k, {n}, {}, buffers);
     for (size_t f = 0; f < std::size(kFunctions); ++f)
@@ -195,6 +203,10 @@ TEST(CodegenMath, f64_functions_and_half_functions_match_the_interpreter) {
       }
     expect_assembles(k, {n}, {});
   }
+}
+
+TEST(CodegenMath, f64_functions_and_half_functions_match_the_interpreter) {
+  for (const std::string& cpu : host_cpus()) other_functions(cpu);
 }
 
 TEST(CodegenMath, ptx_of_f32_functions_assembles) {

@@ -108,8 +108,7 @@ std::shared_ptr<ir::Kernel> all_ops(DType t, int arity) {
 
 class CodegenOps : public testing::TestWithParam<DType> {};
 
-TEST_P(CodegenOps, unary_and_binary_match_the_interpreter) {
-  const DType t = GetParam();
+void unary_and_binary(DType t, const std::string& cpu) {
   for (const int arity : {1, 2}) {
     const std::vector<Scalar> values = edges(t);
     std::vector<Scalar> x, y;
@@ -126,7 +125,7 @@ TEST_P(CodegenOps, unary_and_binary_match_the_interpreter) {
     std::vector<Column> results;
     for (const Op op : ops_of(t, arity)) results.emplace_back(result_of(op, t), x.size());
     for (Column& c : results) buffers.push_back(c.bytes.data());
-    HostRun run;
+    HostRun run{cpu, {}, {}};
     run(all_ops(t, arity), {n}, {}, buffers, {Scalar::of_int(n)});
     size_t c = 0;
     for (const Op op : ops_of(t, arity)) {
@@ -137,7 +136,7 @@ TEST_P(CodegenOps, unary_and_binary_match_the_interpreter) {
         const Scalar got = results[c].at(i);
         if (same(got, want)) continue;
         ++shown;
-        ADD_FAILURE() << ir::info(op).name << " " << name(t) << " (" << x[i].as_double() << ", "
+        ADD_FAILURE() << cpu << " " << ir::info(op).name << " " << name(t) << " (" << x[i].as_double() << ", "
                       << y[i].as_double() << ") gives " << got.as_double() << ", not " << want.as_double();
       }
       ++c;
@@ -145,8 +144,11 @@ TEST_P(CodegenOps, unary_and_binary_match_the_interpreter) {
   }
 }
 
-TEST_P(CodegenOps, casts_match_the_language) {
-  const DType t = GetParam();
+TEST_P(CodegenOps, unary_and_binary_match_the_interpreter) {
+  for (const std::string& cpu : host_cpus()) unary_and_binary(GetParam(), cpu);
+}
+
+void casts(DType t, const std::string& cpu) {
   KernelBuilder b;
   const int in = b.buffer(t, true, false);
   std::vector<int> out;
@@ -160,13 +162,17 @@ TEST_P(CodegenOps, casts_match_the_language) {
   for (const DType to : kAll) results.emplace_back(to, x.size());
   std::vector<void*> buffers{cx.bytes.data()};
   for (Column& c : results) buffers.push_back(c.bytes.data());
-  HostRun run;
+  HostRun run{cpu, {}, {}};
   run(b.take(), {static_cast<int64_t>(x.size())}, {}, buffers);
   for (size_t c = 0; c < results.size(); ++c)
     for (size_t i = 0; i < x.size(); ++i)
       EXPECT_TRUE(same(results[c].at(i), x[i].cast(kAll[c])))
-          << name(t) << " " << x[i].as_double() << " to " << name(kAll[c]) << " gives "
+          << cpu << " " << name(t) << " " << x[i].as_double() << " to " << name(kAll[c]) << " gives "
           << results[c].at(i).as_double() << ", not " << x[i].cast(kAll[c]).as_double();
+}
+
+TEST_P(CodegenOps, casts_match_the_language) {
+  for (const std::string& cpu : host_cpus()) casts(GetParam(), cpu);
 }
 
 TEST_P(CodegenOps, ptx_of_every_op_assembles) {

@@ -372,6 +372,94 @@ TEST_P(ExecRecording, a_graph_is_added_to) {
   EXPECT_TRUE(all(y, 3));
 }
 
+// Row 38.
+TEST_P(ExecRecording, a_failed_addition_leaves_the_graph_as_it_was) {
+  auto* trace = dynamic_cast<hal::trace::TraceDevice*>(device.get());
+  const auto fill = filler();
+  const auto ax = axpy();
+  const auto p = adder();
+  const auto x = block(0), y = block(0);
+  auto r = begin();
+  GK_OK(r->begin_node("a", {}));
+  {
+    const auto t = temporary();
+    GK_OK(exec::run(*rt, fill, bind({t}, {4})));
+    GK_OK(exec::run(*rt, ax, bind({x, t}, {1})));
+  }
+  GK_OK(r->end_node());
+  const auto g = need(r->finish());
+  r.reset();
+  const std::string text = g->print();
+  const auto add = [&]() -> Result<void> {
+    GK_TRY(const auto more, Recording::extend(*rt, *g));
+    GK_CHECK(more->begin_node("b", {}));
+    {
+      GK_TRY(const auto t, rt->allocate(kN * 4));
+      GK_TRY(const auto big, rt->allocate(kN * 40));
+      GK_CHECK(exec::run(*rt, fill, bind({t}, {3})));
+      GK_CHECK(exec::run(*rt, ax, bind({y, t}, {1})));
+      GK_CHECK(rt->upload(big, values_of(1).data(), kN * 4));
+    }
+    GK_CHECK(more->end_node());
+    return fail(ErrorKind::Runtime, "E0801", "the host program threw");
+  };
+  const auto leases = rt->pool().stats().leases;
+  for (int64_t k = -1; k < 30; ++k) {
+    if (k >= 0 && trace == nullptr) break;
+    if (trace != nullptr) trace->fail_at(k);
+    EXPECT_FALSE(add().has_value());
+    if (trace != nullptr) trace->fail_at(-1);
+    EXPECT_EQ(g->print(), text);
+    EXPECT_EQ(rt->pool().stats().leases, leases);
+    EXPECT_EQ(rt->recording(), nullptr);
+  }
+  // One of the temporaries that were lent to the addition is held on to: nobody else gets it.
+  memory::BlockPtr held;
+  {
+    const auto more = need(Recording::extend(*rt, *g));
+    held = temporary();
+  }
+  {
+    const auto more = need(Recording::extend(*rt, *g));
+    EXPECT_NE(temporary()->address(), held->address());
+    GK_OK(exec::run(*rt, p, bind({x}, {1})));
+    GK_OK(more->finish());
+  }
+  GK_OK(need(g->instantiate())->launch(*rt));
+  EXPECT_TRUE(all(x, 5));
+  EXPECT_TRUE(all(y, 0));
+}
+
+TEST_P(ExecRecording, it_does_not_begin_while_a_release_waits) {
+  const auto waiting = need(rt->pool().retired().begin_blocking());
+  const auto r = Recording::begin(*rt, {});
+  ASSERT_FALSE(r.has_value());
+  EXPECT_EQ(r.error().code, "E0708");
+  EXPECT_EQ(rt->recording(), nullptr);
+  const auto g = need(exec::Graph::create(*rt, {}, "g"));
+  const auto more = Recording::extend(*rt, *g);
+  ASSERT_FALSE(more.has_value());
+  EXPECT_EQ(more.error().code, "E0708");
+  GK_OK(g->instantiate());
+}
+
+// A strict capture forbids calls to everybody, so an executable that goes meanwhile is destroyed afterwards.
+TEST_P(ExecRecording, strict_ones_put_off_what_the_driver_would_refuse) {
+  const auto p = adder();
+  const auto x = block(0);
+  auto e = need(need(exec::Graph::create(*rt, {{"", p, bind({x}, {1}), {}, {}}}, "g"))->instantiate());
+  GK_OK(e->launch(*rt));
+  const auto r = begin({.name = "strict", .mode = hal::CaptureMode::ThreadLocal});
+  GK_OK(exec::run(*rt, p, bind({x}, {10})));
+  e.reset();
+  EXPECT_EQ(x->leases(), 2);
+  const auto g = need(r->finish());
+  GK_OK(rt->synchronize());
+  EXPECT_EQ(x->leases(), 1);
+  GK_OK(need(g->instantiate())->launch(*rt));
+  EXPECT_TRUE(all(x, 11));
+}
+
 GK_ALL_DEVICES(ExecRecording);
 
 }  // namespace

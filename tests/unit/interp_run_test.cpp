@@ -223,6 +223,73 @@ TEST(InterpRun, loops_carry_values) {
   EXPECT_EQ(numbers(slots[1]), V{45});
 }
 
+// n += 3 while n < limit, and 1 // n in the branch that is chosen.
+ir::Module counting() {
+  auto m = ir::parse(R"(module "count" {
+  slot 0: i64[] input output "n"
+  slot 1: i64[] output fresh
+  param 0: i64 10
+  %0: i64[] = input {slot=0, name="n"}
+  %1: i64[] = param {index=0, value=i64 10}
+  %2: bool[] = less %0, %1
+  %3: i64[] = while %2, %0 do {
+    slot 0: i64[] input output
+    slot 1: bool[] output
+    param 0: i64 10 of 0
+    %0: i64[] = input {slot=0}
+    %1: i64[] = const {value=i64 3}
+    %2: i64[] = add %0, %1
+    %3: i64[] = param {index=0, value=i64 10}
+    %4: bool[] = less %2, %3
+    output %2 -> 0
+    output %4 -> 1
+  }
+  %4: i64[] = if %2, %0 then {
+    slot 0: i64[] input
+    slot 1: i64[] output fresh
+    %0: i64[] = input {slot=0}
+    %1: i64[] = const {value=i64 1}
+    %2: i64[] = floor_divide %1, %0
+    output %2 -> 1
+  } else {
+    slot 0: i64[]
+    slot 1: i64[] output fresh
+    %0: i64[] = const {value=i64 -1}
+    output %0 -> 1
+  }
+  output %3 -> 0
+  output %4 -> 1
+}
+)");
+  EXPECT_TRUE(m) << (m ? "" : m.error().message);
+  return std::move(*m);
+}
+
+TEST(InterpRun, conditions_are_decided_as_they_are_met) {
+  const ir::Module m = counting();
+  const auto at = [&](double n, std::vector<Scalar> params = {}) {
+    std::vector<Array> slots{array(I64, {}, {n}), Array{}};
+    const auto r = run(m, params, slots);
+    return std::pair{r ? "" : r.error().code, V{numbers(slots[0])[0], numbers(slots[1])[0]}};
+  };
+  EXPECT_EQ(at(1), (std::pair<std::string, V>{"", {10, 1}}));
+  EXPECT_EQ(at(2), (std::pair<std::string, V>{"", {11, 0}}));
+  EXPECT_EQ(at(12), (std::pair<std::string, V>{"", {12, -1}}));  // no turn, the other branch
+  EXPECT_EQ(at(1, {Scalar::of_int(2)}), (std::pair<std::string, V>{"", {4, 1}}));
+  EXPECT_EQ(at(0), (std::pair<std::string, V>{"E0802", {12, 0}}));  // the run goes on to its end
+}
+
+TEST(InterpRun, loops_without_end_can_be_interrupted) {
+  const ir::Module m = counting();
+  std::vector<Array> slots{array(I64, {}, {1}), Array{}};
+  int asked = 0;
+  const Scalar forever[] = {Scalar::of_int(INT64_MAX)};
+  const auto r = run(m, forever, slots, [&] { return ++asked == 1000; });
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code, "E0806");
+  EXPECT_EQ(numbers(slots[0])[0], 1);  // nothing was written
+}
+
 TEST(InterpRun, random_state_advances) {
   const auto m = ir::parse(R"(module "rng" {
   slot 0: u64[2] input output

@@ -48,6 +48,27 @@ struct Build {
     a.value = s;
     return add(ir::Op::Const, {}, a);
   }
+  /// An If or While over regions whose params are those of this module, by number.
+  std::vector<ir::ValueId> conditional(ir::Op op, std::vector<ir::ValueId> operands,
+                                       std::vector<ir::Module> regions) {
+    ir::Node n;
+    n.op = op;
+    n.operands = std::move(operands);
+    for (ir::Module& r : regions) {
+      ir::Region region;
+      for (size_t i = 0; i < r.params.size(); ++i) region.scalars.push_back(static_cast<int>(i));
+      r.fuse = m.fuse;
+      r.fast_math = m.fast_math;
+      r.tf32 = m.tf32;
+      region.module = std::make_unique<ir::Module>(std::move(r));
+      n.regions.push_back(std::move(region));
+    }
+    for (const int s : ir::result_slots(n))
+      n.results.push_back(m.new_value(ir::Type(n.regions[0].module->slots[static_cast<size_t>(s)].type)));
+    auto results = n.results;
+    m.top.nodes.push_back(std::move(n));
+    return results;
+  }
   int output(ir::ValueId v) {
     const int s = slot(m.type(v), false, true, true);
     m.outputs.push_back({v, s});

@@ -19,6 +19,7 @@ void collect(const Block& b, std::set<Op>& out) {
   for (const Node& n : b.nodes) {
     out.insert(n.op);
     if (n.body) collect(*n.body, out);
+    for (const Region& r : n.regions) collect(r.module->top, out);
   }
 }
 
@@ -112,6 +113,37 @@ Module every_op() {
   const ValueId four = b.constant(Scalar::of_int(4));
   const ValueId z = b.add(Op::KernelCall, {n, n, n, four}, call);
   b.add(Op::KernelCall, {z, n, n, four}, call);
+  // A loop on the device with a branch in it.
+  Build arms[2], turn;
+  for (Build& arm : arms) {
+    arm.input(type(I32, {4}));
+    const ValueId f = arm.constant(Scalar::of_float(2, F16));
+    arm.output(f);
+  }
+  arms[0].m.slots[0].is_output = true;
+  arms[0].m.outputs.push_back({arms[0].add(Op::Neg, {0}), 0});
+  arms[1].m.params = {Scalar::of_float(0.1, F32)};
+  const ValueId t0 = turn.input(type(I32, {4}));
+  turn.m.params = {Scalar::of_float(0.1, F32)};
+  Attrs every = axes({0});
+  const ValueId all = turn.add(Op::All, {turn.add(Op::Lt, {t0, t0})}, every);
+  std::vector<Module> both;
+  for (Build& arm : arms) both.push_back(std::move(arm.m));
+  for (Module& arm : both) {
+    arm.fuse = false;
+    arm.tf32 = true;
+  }
+  turn.m.fuse = false;
+  turn.m.tf32 = true;
+  const auto chosen = turn.conditional(Op::If, {all, t0}, std::move(both));
+  turn.m.slots[0].is_output = true;
+  turn.m.outputs.push_back({chosen[0], 0});
+  turn.output(all);
+  turn.m.slots[1].fresh = false;
+  std::vector<Module> turns;
+  turns.push_back(std::move(turn.m));
+  const ValueId holds = b.add(Op::Any, {c}, every);
+  b.output(b.conditional(Op::While, {holds, n}, std::move(turns))[0]);
   b.output(looped);
   b.output(z);
   b.m.slots[1].is_output = true;
@@ -158,6 +190,45 @@ TEST(IrText, reads_as_documented) {
   const auto m = parse(text);
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_EQ(print(*m), text);
+}
+
+TEST(IrText, regions_read_as_documented) {
+  const std::string text = R"(module "count" {
+  slot 0: i64[] input output "n"
+  slot 1: bool[] input "more"
+  slot 2: f32[] output fresh
+  param 0: i64 3
+  %0: i64[] = input {slot=0, name="n"}
+  %1: bool[] = input {slot=1, name="more"}
+  %2: i64[] = while %1, %0 do {
+    slot 0: i64[] input output
+    slot 1: bool[] output
+    param 0: i64 3 of 0
+    %0: i64[] = input {slot=0}
+    %1: i64[] = param {index=0, value=i64 3}
+    %2: i64[] = add %0, %1
+    %3: bool[] = less %2, %1
+    output %2 -> 0
+    output %3 -> 1
+  }
+  %3: f32[] = if %1 then {
+    slot 0: f32[] output fresh
+    %0: f32[] = const {value=f32 1}
+    output %0 -> 0
+  } else {
+    slot 0: f32[] output fresh
+    %0: f32[] = const {value=f32 2}
+    output %0 -> 0
+  }
+  output %2 -> 0
+  output %3 -> 2
+}
+)";
+  const auto m = parse(text);
+  ASSERT_TRUE(m) << m.error().message;
+  EXPECT_EQ(print(*m), text);
+  EXPECT_EQ(print(clone(*m)), text);
+  EXPECT_EQ(m->top.nodes[2].regions[0].scalars, std::vector<int>{0});
 }
 
 TEST(IrText, equal_kernels_are_one_section) {

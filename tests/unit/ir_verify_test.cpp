@@ -140,5 +140,70 @@ TEST(IrAppend, errors_carry_the_span) {
   EXPECT_FALSE(append(b.m, b.m.top, Op::Neg, {77}));
 }
 
+// A branch that negates x or leaves it, and a loop that counts.
+Module conditional() {
+  Build b;
+  b.m.params = {Scalar::of_int(3)};
+  const ValueId x = b.input(type(F32, {2})), c = b.input(type(Bool, {})), n = b.input(type(I64, {}));
+  Build then, other, turn;
+  const ValueId inside = then.input(type(F32, {2}));
+  then.m.slots[0].is_output = true;
+  then.m.outputs.push_back({then.add(Op::Neg, {inside}), 0});
+  other.slot(type(F32, {2}), false, false);
+  const ValueId count = turn.input(type(I64, {}));
+  turn.m.params = {Scalar::of_int(3)};
+  Attrs a;
+  a.value = turn.m.params[0];
+  const ValueId most = turn.add(Op::Param, {}, a);
+  turn.m.slots[0].is_output = true;
+  turn.m.outputs.push_back({turn.add(Op::Add, {count, most}), 0});
+  turn.m.slots[static_cast<size_t>(turn.output(turn.add(Op::Lt, {count, most})))].fresh = false;
+  std::vector<Module> arms, turns;
+  arms.push_back(std::move(then.m));
+  arms.push_back(std::move(other.m));
+  turns.push_back(std::move(turn.m));
+  b.output(b.conditional(Op::If, {c, x}, std::move(arms))[0]);
+  b.output(b.conditional(Op::While, {c, n}, std::move(turns))[0]);
+  return std::move(b.m);
+}
+
+template <class F>
+std::string broken_conditional(F&& damage) {
+  Module m = conditional();
+  damage(m, m.top.nodes[3], m.top.nodes[4]);
+  const auto r = verify(m);
+  return r ? "valid" : r.error().message;
+}
+
+TEST(IrVerify, regions_fit_what_is_around_them) {
+  using M = Module;
+  using N = Node;
+  EXPECT_EQ(broken_conditional([](M&, N&, N&) {}), "valid");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands[0] = 0; }),
+            "invalid IR: the first operand is not a condition, bool[]");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions.pop_back(); }),
+            "invalid IR: there are 1 regions");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions.clear(); }),
+            "invalid IR: if lacks regions");
+  EXPECT_EQ(broken_conditional([](M& m, N&, N&) { m.fuse = false; }),
+            "invalid IR: a region has other flags than what is around it");
+  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].scalars = {1}; }),
+            "invalid IR: param 0 of a region is not param 1 around it");
+  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].scalars.clear(); }),
+            "invalid IR: a region has 1 params, of which 0 are given");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands.push_back(2); }),
+            "invalid IR: a region has 1 slots for 2 operands");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands[1] = 2; }),
+            "invalid IR: slot 0 of a region is f32[2], which is not what belongs there");
+  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].module->slots[1].is_input = true; }),
+            "invalid IR: slot 1 of a region is bool[], which is not what belongs there");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.results.clear(); }),
+            "invalid IR: if has 1 results, not 0");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions[0].module->outputs.clear(); }),
+            "invalid IR: output slot 0 is not written");
+  EXPECT_EQ(broken_conditional([](M& m, N&, N&) { m.value_types[3] = type(F32, {3}); }),
+            "invalid IR: %3 = if is f32[2], not f32[3]");
+}
+
 }  // namespace
 }  // namespace gk::ir

@@ -268,5 +268,121 @@ TEST(PassesStructure, user_kernels_write_in_place_or_over_a_copy) {
   EXPECT_GT(build(true).program.steps.size(), 2U);
 }
 
+// x[n] and a count; the loop halves what is above 1 for as long as there is any, at most `most` times.
+ir::Module halving(int64_t n, double by) {
+  Builder b;
+  const ValueId x = b.input(DType::F32, {n}), count = b.input(DType::I64, {});
+  const ValueId most = b.input(DType::I64, {}), unused = b.input(DType::F32, {n});
+  b.m.slots[static_cast<size_t>(b.slot_of(unused))].is_input = false;
+  b.m.top.nodes.pop_back();
+  const ValueId y = b.op(Op::Mul, {x, b.scalar(by, {n})});
+  const ValueId next = b.op(Op::Add, {count, b.constant(1, DType::I64)});
+  const ValueId more = b.reduce(Op::Any, b.op(Op::Gt, {y, b.scalar(1, {n})}), {0});
+  b.into(y, 0);
+  b.into(next, 1);
+  const int slot = b.out(b.op(Op::And, {more, b.op(Op::Lt, {next, most})}));
+  b.m.slots[static_cast<size_t>(slot)].fresh = false;
+  return std::move(b.m);
+}
+
+TEST(PassesStructure, a_loop_is_one_step_in_place_with_numbers_made_inside) {
+  Builder b;
+  constexpr int64_t n = 100;
+  const ValueId x = b.input(DType::F32, {n});
+  const ValueId most = b.param(20, DType::I64);
+  const ValueId start = b.reduce(Op::Any, b.op(Op::Gt, {x, b.scalar(1, {n})}), {0});
+  std::vector<ir::Module> bodies;
+  bodies.push_back(halving(n, 0.5));
+  const auto r = b.conditional(Op::While, start, {x, b.constant(0, DType::I64), most, x}, std::move(bodies));
+  b.into(r[0], 0);
+  b.out(r[1]);
+  const Schedule s = plan(b);
+  const auto& steps = s.program.steps;
+  const auto& loop = steps.back();
+  ASSERT_EQ(loop.kind, program::Step::Kind::While);
+  EXPECT_EQ(steps.size(), 3U);  // the first condition, the first count, the loop
+  ASSERT_EQ(loop.bodies.size(), 1U);
+  // The bound and the operand that nobody reads are no arrays any more; x is changed where it is.
+  EXPECT_EQ(loop.bodies[0].slots.size(), 3U);
+  EXPECT_EQ(loop.bodies[0].scalars, std::vector<int32_t>{0});
+  EXPECT_EQ(loop.bodies[0].slots[0].kind, program::Ref::Kind::Slot);
+  EXPECT_EQ(loop.bodies[0].slots[2], loop.reads[0]);
+  EXPECT_EQ(loop.reads[0].size_bytes, 1);
+  ASSERT_EQ(s.bodies.back().size(), 1U);
+  EXPECT_EQ(s.bodies.back()[0].program.steps.size(), 3U);  // half of it, the count, the condition
+  EXPECT_EQ(check(b, {}), "");
+}
+
+Builder two_branches(bool kept) {
+  constexpr int64_t n = 1000;
+  Builder b;
+  const ValueId x = b.input(DType::F32, {n}), c = b.input(DType::Bool, {});
+  std::vector<ir::Module> bodies;
+  for (const double by : {2.0, 3.0}) {
+    Builder arm;
+    const ValueId in = arm.input(DType::F32, {n});
+    ir::Attrs back;
+    back.starts = {n - 1}, back.shape = {n}, back.steps = {-1};
+    ValueId v = arm.op(Op::Mul, {arm.op(Op::Slice, {in}, back), arm.scalar(by, {n})});
+    // Unfused steps have temporaries.
+    for (int i = 0; i < 3; ++i) v = arm.op(Op::Slice, {arm.op(Op::Tanh, {v})}, back);
+    arm.out(v);
+    bodies.push_back(std::move(arm.m));
+  }
+  b.m.fuse = false;
+  const ValueId r = b.conditional(Op::If, c, {x}, std::move(bodies))[0];
+  b.into(r, 0);
+  if (kept) b.out(x);
+  return b;
+}
+
+TEST(PassesStructure, branches_share_one_part_of_the_arena) {
+  const Schedule s = plan(two_branches(false));
+  const auto at = std::find_if(s.program.steps.begin(), s.program.steps.end(),
+                               [](const auto& step) { return step.kind == program::Step::Kind::If; });
+  ASSERT_NE(at, s.program.steps.end());
+  const auto& bodies = s.bodies[static_cast<size_t>(at - s.program.steps.begin())];
+  ASSERT_EQ(bodies.size(), 2U);
+  ASSERT_GT(bodies[0].program.arena_bytes, 0);
+  EXPECT_EQ(at->bodies[0].arena_offset_bytes, at->bodies[1].arena_offset_bytes);
+  // The result, as it is read while it is made, and one such part.
+  EXPECT_EQ(s.program.arena_bytes, bodies[0].program.arena_bytes + 4096);
+  EXPECT_EQ(check(two_branches(false), {}), "");
+  EXPECT_EQ(check(two_branches(true), {}), "");
+}
+
+TEST(PassesStructure, what_a_branch_alone_would_make_is_left_out) {
+  Builder b;
+  const ValueId x = b.input(DType::F32, {8}), c = b.input(DType::Bool, {});
+  std::vector<ir::Module> bodies;
+  for (int i = 0; i < 2; ++i) {
+    Builder arm;
+    const ValueId in = arm.input(DType::F32, {8});
+    arm.out(arm.op(Op::Tanh, {in}));
+    arm.out(arm.op(Op::Neg, {in}));
+    bodies.push_back(std::move(arm.m));
+  }
+  const auto r = b.conditional(Op::If, c, {x}, std::move(bodies));
+  b.out(r[1]);
+  const Schedule s = plan(b);
+  ASSERT_EQ(s.program.steps.size(), 1U);
+  EXPECT_EQ(s.program.steps[0].bodies[0].slots.size(), 2U);
+  EXPECT_EQ(s.bodies[0][0].program.steps.size(), 1U);
+  EXPECT_EQ(s.program.arena_bytes, 0);
+  EXPECT_EQ(check(b, {}), "");
+  // Nobody reads anything of it: no step.
+  Builder none;
+  const ValueId d = none.input(DType::Bool, {}), y = none.input(DType::F32, {8});
+  std::vector<ir::Module> arms;
+  for (int i = 0; i < 2; ++i) {
+    Builder arm;
+    arm.out(arm.op(Op::Tanh, {arm.input(DType::F32, {8})}));
+    arms.push_back(std::move(arm.m));
+  }
+  none.conditional(Op::If, d, {y}, std::move(arms));
+  none.out(none.op(Op::Neg, {y}));
+  EXPECT_EQ(steps(none), 1U);
+}
+
 }  // namespace
 }  // namespace gk::passes_test

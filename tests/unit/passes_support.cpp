@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -80,6 +81,29 @@ ValueId Builder::cast(ValueId v, DType t) {
   a.dtype = t;
   return op(Op::Cast, {v}, a);
 }
+std::vector<ValueId> Builder::conditional(Op o, ValueId condition, std::vector<ValueId> operands,
+                                          std::vector<ir::Module> bodies) {
+  ir::Node n;
+  n.op = o;
+  n.operands = std::move(operands);
+  n.operands.insert(n.operands.begin(), condition);
+  for (ir::Module& body : bodies) {
+    ir::Region r;
+    body.fuse = m.fuse;
+    for (const Scalar& p : body.params) {
+      r.scalars.push_back(static_cast<int>(m.params.size()));
+      m.params.push_back(p);
+    }
+    r.module = std::make_unique<ir::Module>(std::move(body));
+    n.regions.push_back(std::move(r));
+  }
+  for (const int s : ir::result_slots(n))
+    n.results.push_back(m.new_value(ir::Type(n.regions[0].module->slots[static_cast<size_t>(s)].type)));
+  std::vector<ValueId> results = n.results;
+  m.top.nodes.push_back(std::move(n));
+  return results;
+}
+
 int Builder::out(ValueId v) {
   ir::SlotInfo slot;
   slot.type = m.type(v);
@@ -95,7 +119,7 @@ void Builder::into(ValueId v, int slot) {
 }
 int Builder::slot_of(ValueId input) const {
   for (const ir::Node& n : m.top.nodes)
-    if (n.results[0] == input) return static_cast<int>(n.attrs.index);
+    if (n.op == Op::Input && n.results[0] == input) return static_cast<int>(n.attrs.index);
   return -1;
 }
 
@@ -124,15 +148,13 @@ struct Memory {
 
 class Machine {
  public:
-  Machine(const passes::Schedule& s, const std::vector<Scalar>& scalars, std::vector<Array>& slots,
-          Execution& e)
-      : s_(s),
-        scalars_(scalars),
-        slots_(slots),
-        e_(e),
-        arena_(static_cast<size_t>(s.program.arena_bytes), std::byte{0xA5}) {}
+  Machine(const passes::Schedule& s, const std::vector<Scalar>& scalars, std::vector<Memory> slots,
+          Memory arena, Execution& e)
+      : s_(s), scalars_(scalars), slots_(std::move(slots)), e_(e), arena_(arena) {}
 
   void run() {
+    // What an earlier turn, or another branch, left in the arena must not matter.
+    if (arena_.size_bytes > 0) std::memset(arena_.at, 0xA5, static_cast<size_t>(arena_.size_bytes));
     for (size_t i = 0; i < s_.program.steps.size(); ++i) {
       const program::Step& step = s_.program.steps[i];
       if (step.kind == program::Step::Kind::Copy) {
@@ -140,8 +162,10 @@ class Machine {
         std::memmove(to.at, from.at, static_cast<size_t>(from.size_bytes));
       } else if (step.kind == program::Step::Kind::MatMul) {
         matmul(step);
-      } else {
+      } else if (step.kind == program::Step::Kind::Launch) {
         launch(step, s_.uses[i]);
+      } else {
+        conditional(step, s_.bodies[i]);
       }
     }
   }
@@ -152,12 +176,66 @@ class Machine {
   }
   Memory memory(const program::Ref& r) {
     const bool slot = r.kind == program::Ref::Kind::Slot;
-    auto* base = slot ? slots_[static_cast<size_t>(r.index)].bytes.data() : arena_.data();
-    const auto size =
-        static_cast<int64_t>(slot ? slots_[static_cast<size_t>(r.index)].bytes.size() : arena_.size());
-    if (r.offset_bytes < 0 || r.size_bytes < 0 || r.offset_bytes + r.size_bytes > size)
-      error(fmt::format("ref {}+{} outside {}", r.offset_bytes, r.size_bytes, size));
-    return {base + r.offset_bytes, r.size_bytes};
+    const Memory& base = slot ? slots_[static_cast<size_t>(r.index)] : arena_;
+    if (r.offset_bytes < 0 || r.size_bytes < 0 || r.offset_bytes + r.size_bytes > base.size_bytes)
+      error(fmt::format("ref {}+{} outside {}", r.offset_bytes, r.size_bytes, base.size_bytes));
+    return {base.at + r.offset_bytes, r.size_bytes};
+  }
+
+  static bool overlap(const Memory& a, const Memory& b) {
+    return a.size_bytes > 0 && b.size_bytes > 0 && a.at < b.at + b.size_bytes && b.at < a.at + a.size_bytes;
+  }
+  bool declared(const std::vector<program::Ref>& refs, const Memory& m) {
+    return m.size_bytes == 0 || std::any_of(refs.begin(), refs.end(), [&](const program::Ref& r) {
+             const Memory in = memory(r);
+             return in.at <= m.at && m.at + m.size_bytes <= in.at + in.size_bytes;
+           });
+  }
+
+  // ---- Bodies
+  void conditional(const program::Step& step, const std::vector<passes::Schedule>& bodies) {
+    const Memory condition = memory(step.reads[0]);
+    const bool loop = step.kind == program::Step::Kind::While;
+    if (condition.size_bytes != 1) error("a condition is one byte");
+    if (bodies.size() != step.bodies.size()) error("a step and its bodies do not match");
+    if (!loop) {
+      const size_t which = std::to_integer<int>(*condition.at) != 0 ? 0 : 1;
+      if (which < bodies.size()) body(step, step.bodies[which], bodies[which]);
+      return;
+    }
+    for (int turn = 0; std::to_integer<int>(*condition.at) != 0; ++turn) {
+      if (turn == 10000) return error("a loop without end");
+      body(step, step.bodies[0], bodies[0]);
+    }
+  }
+  void body(const program::Step& step, const program::Body& b, const passes::Schedule& inner) {
+    std::vector<Memory> slots;
+    if (b.slots.size() != inner.program.slots.size()) return error("a body has other slots than are given");
+    for (const program::Ref& r : b.slots) slots.push_back(memory(r));
+    for (size_t i = 0; i < slots.size(); ++i) {
+      const program::Slot& s = inner.program.slots[i];
+      if ((s.read || s.written) && slots[i].size_bytes != s.size_bytes)
+        error(fmt::format("slot {} of a body is {} bytes, not {}", i, slots[i].size_bytes, s.size_bytes));
+      if (s.read && !declared(step.reads, slots[i]) && !declared(step.writes, slots[i]))
+        error("a body reads what its step does not declare");
+      if (s.written && !declared(step.writes, slots[i]))
+        error("a body writes what its step does not declare");
+      for (size_t j = 0; j < slots.size(); ++j)
+        if (i != j && s.written && (inner.program.slots[j].read || inner.program.slots[j].written) &&
+            overlap(slots[i], slots[j]))
+          error(fmt::format("slots {} and {} of a body overlap", i, j));
+    }
+    Memory arena;
+    if (inner.program.arena_bytes > 0) {
+      arena = {arena_.at + b.arena_offset_bytes, inner.program.arena_bytes};
+      if (b.arena_offset_bytes % 256 != 0) error("a body's arena is not aligned");
+      if (b.arena_offset_bytes + inner.program.arena_bytes > arena_.size_bytes)
+        return error("a body's arena is outside");
+      if (!declared(step.writes, arena)) error("a body's arena is not declared");
+    }
+    std::vector<Scalar> scalars;
+    for (const int32_t s : b.scalars) scalars.push_back(scalars_[static_cast<size_t>(s)]);
+    Machine(inner, scalars, std::move(slots), arena, e_).run();
   }
   Scalar get(const Memory& m, DType t, int64_t element) {
     const int64_t b = size_bytes(t);
@@ -227,9 +305,7 @@ class Machine {
         if (i == j || !memory_[i].at || !memory_[j].at || !k.params[i].written ||
             k.kind == ir::Kernel::Kind::User)
           continue;
-        if (memory_[i].at < memory_[j].at + memory_[j].size_bytes &&
-            memory_[j].at < memory_[i].at + memory_[i].size_bytes && memory_[i].size_bytes > 0 &&
-            memory_[j].size_bytes > 0)
+        if (overlap(memory_[i], memory_[j]))
           error(fmt::format("{}: parameters {} and {} overlap", step.label, i, j));
       }
     if (use.axes.size() != k.axes.size() || use.reduce_axes.size() != k.reduce_axes.size())
@@ -386,9 +462,9 @@ class Machine {
 
   const passes::Schedule& s_;
   const std::vector<Scalar>& scalars_;
-  std::vector<Array>& slots_;
+  std::vector<Memory> slots_;
   Execution& e_;
-  std::vector<std::byte> arena_;
+  Memory arena_;
   const ir::Kernel* k_ = nullptr;
   std::string label_;
   std::vector<Memory> memory_;
@@ -416,7 +492,10 @@ std::string difference(const Array& want, const Array& have, size_t slot) {
 
 void execute(const passes::Schedule& s, const std::vector<Scalar>& scalars, std::vector<Array>& slots,
              Execution& e) {
-  Machine(s, scalars, slots, e).run();
+  std::vector<Memory> memory;
+  for (Array& a : slots) memory.push_back({a.bytes.data(), static_cast<int64_t>(a.bytes.size())});
+  std::vector<std::byte> arena(static_cast<size_t>(s.program.arena_bytes));
+  Machine(s, scalars, std::move(memory), {arena.data(), s.program.arena_bytes}, e).run();
 }
 
 ir::Module copy(const ir::Module& m) {

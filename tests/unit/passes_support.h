@@ -32,6 +32,9 @@ struct Builder {
   ValueId update(ValueId base, ValueId value, const Shape& starts, const Shape& steps);
   ValueId reduce(Op op, ValueId v, std::vector<int64_t> axes, bool keepdims = false);
   ValueId cast(ValueId v, DType t);
+  /// An If or While; the results are in the order of the slots.
+  std::vector<ValueId> conditional(Op op, ValueId condition, std::vector<ValueId> operands,
+                                   std::vector<ir::Module> bodies);
   Shape shape(ValueId v) const { return m.type(v).shape(); }
   /// A new array.
   int out(ValueId v);

@@ -173,6 +173,15 @@ Builder& Builder::slots(int count) {
   }
   return *this;
 }
+Builder& Builder::slot_of(std::string name, int64_t size_bytes) {
+  program::Slot s;
+  s.name = std::move(name);
+  s.dtype = DType::U8;
+  s.shape = {size_bytes};
+  s.size_bytes = size_bytes;
+  p_.slots.push_back(std::move(s));
+  return *this;
+}
 Builder& Builder::scalars(std::vector<float> values) {
   for (const float v : values) p_.scalars.push_back(Scalar::of_float(v));
   return *this;
@@ -239,6 +248,23 @@ Builder& Builder::matmul(program::MatMulCall call, Ref a, Ref b, Ref c) {
   s.matmul = call;
   s.reads = {a, b};
   s.writes = {c};
+  p_.steps.push_back(std::move(s));
+  return *this;
+}
+Builder& Builder::below(Ref condition, Ref x, Arg v) {
+  program::Step& s = launch("below", {pointer(condition), pointer(x), v, value(Scalar::of_int(1))}, 1);
+  s.reads = {x};
+  s.writes = {condition};
+  return *this;
+}
+Builder& Builder::conditional(program::Step::Kind kind, Ref condition, std::vector<program::Body> bodies,
+                              std::vector<Ref> touched) {
+  program::Step s;
+  s.kind = kind;
+  s.reads = touched;
+  s.reads.insert(s.reads.begin(), condition);
+  s.writes = std::move(touched);
+  s.bodies = std::move(bodies);
   p_.steps.push_back(std::move(s));
   return *this;
 }

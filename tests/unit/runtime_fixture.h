@@ -35,6 +35,7 @@ class Builder {
  public:
   Builder(const hal::Device& device, std::string name, int64_t n);
   Builder& slots(int count);
+  Builder& slot_of(std::string name, int64_t size_bytes);
   Builder& scalars(std::vector<float> values);
   Builder& temporaries(int count);  // arena space for so many arrays
   Ref array(int32_t i) const { return slot(i, bytes_); }
@@ -46,6 +47,11 @@ class Builder {
   Builder& copy(Ref dst, Ref src);
   Builder& fault(int64_t index, int64_t extent, uint8_t kind = 0);
   Builder& matmul(program::MatMulCall call, Ref a, Ref b, Ref c);
+  /// condition = x[0] < v
+  Builder& below(Ref condition, Ref x, Arg v);
+  /// A step of one or two bodies; reads and writes are those given, after the condition.
+  Builder& conditional(program::Step::Kind kind, Ref condition, std::vector<program::Body> bodies,
+                       std::vector<Ref> touched);
   std::shared_ptr<const program::Program> build();
 
  private:

@@ -343,6 +343,8 @@ std::string Graph::dot() const {
 void Graph::close() {
   auto e = enter(*this);
   if (!e) return;
+  if (auto& c = *e->graph->context; c.recording && c.graph_to_be.lock() == e->graph)
+    return;  // being added to
   e->graph->closed = true;
   e->graph->graph = nullptr;
 }
@@ -351,6 +353,8 @@ Result<Exec> Graph::try_instantiate() const {
   return guarded(sources_of(impl_), [&]() -> gk::Result<Exec> {
     GK_TRY(auto e, enter(*this));
     auto& c = *e.graph->context;
+    if (c.recording && c.graph_to_be.lock() == e.graph)
+      return fail(gk::ErrorKind::Capture, "E0703", "the graph is being added to; instantiate it afterwards");
     auto x = std::make_shared<detail::ExecImpl>();
     x->engine = c.engine;
     x->graph = e.graph;

@@ -1,6 +1,7 @@
-// The host device's worker threads: a oneTBB arena of a fixed size. Promises that for_each() runs every index
-// exactly once, that all of it is visible to the caller on return, and that one index or one thread costs
-// nothing but the call. Not for ordering between pieces of work: streams do that.
+// The host device's worker threads, a fixed number: a oneTBB arena, or plain threads in builds for the thread
+// sanitizer. Promises that for_each() runs every index exactly once, that all of it is visible to the caller
+// on return, and that one index or one thread costs nothing but the call. Not for ordering between pieces of
+// work: streams do that.
 #pragma once
 
 #include <cstdint>

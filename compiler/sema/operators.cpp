@@ -1,0 +1,53 @@
+#include "compiler/sema/operators.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace gk::sema {
+
+using syntax::BinaryOp;
+
+std::optional<ir::Op> op_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add: return ir::Op::Add;
+    case BinaryOp::Sub: return ir::Op::Sub;
+    case BinaryOp::Mul: return ir::Op::Mul;
+    case BinaryOp::Div: return ir::Op::Div;
+    case BinaryOp::FloorDiv: return ir::Op::FloorDiv;
+    case BinaryOp::Mod: return ir::Op::Mod;
+    case BinaryOp::MatMul: return ir::Op::MatMul;
+    case BinaryOp::Pow: return ir::Op::Pow;
+    case BinaryOp::BitAnd: return ir::Op::And;
+    case BinaryOp::BitOr: return ir::Op::Or;
+    case BinaryOp::BitXor: return ir::Op::Xor;
+    case BinaryOp::Shl: return ir::Op::Shl;
+    case BinaryOp::Shr: return ir::Op::Shr;
+    case BinaryOp::Eq: return ir::Op::Eq;
+    case BinaryOp::Ne: return ir::Op::Ne;
+    case BinaryOp::Lt: return ir::Op::Lt;
+    case BinaryOp::Le: return ir::Op::Le;
+    case BinaryOp::Gt: return ir::Op::Gt;
+    case BinaryOp::Ge: return ir::Op::Ge;
+    case BinaryOp::And:
+    case BinaryOp::Or:
+    case BinaryOp::Approx: return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace gk::sema
