@@ -2,6 +2,7 @@
 #include <atomic>
 #include <memory>
 #include <numeric>
+#include <optional>
 
 #include "tests/contract/contract.h"
 #include "tests/contract/cuda_host.h"
@@ -60,6 +61,8 @@ CONTRACT_ROW(08J,
   EXPECT_TRUE(all(y, 2));
   for (const Tensor& t : fresh) EXPECT_TRUE(all(t, 100));
 
+  std::optional<cuda::Host> host;  // for memory of its own
+  if (on_gpu()) host.emplace();
   auto memory = std::make_shared<cuda::ForeignMemory>(kN);
   memory->write(std::vector<float>(kN, 5));
   const std::weak_ptr<cuda::ForeignMemory> alive = memory;
@@ -159,6 +162,8 @@ CONTRACT_ROW(
   enum class Kind { Device, Pinned, Foreign };
   Worker other(engine);
   Tensor y = array(0);
+  std::optional<cuda::Host> host;  // for memory of its own
+  if (on_gpu()) host.emplace();
   warm();
   for (int round = 0; round < 2; ++round) {
     for (const Kind kind : {Kind::Device, Kind::Pinned, Kind::Foreign}) {

@@ -1,6 +1,7 @@
 // Rows on releases: when endings are carried out, and what they may not disturb.
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tests/contract/contract.h"
@@ -35,6 +36,8 @@ CONTRACT_ROW(25J, "a capture that begins during a release that waits for the dev
 CONTRACT_ROW(26J, "a capture that begins during a release that does not wait lets it end, and succeeds") {
   Worker other(engine);
   Tensor y = other.array(0);
+  std::optional<cuda::Host> host;  // for memory of its own
+  if (on_gpu()) host.emplace();
   cuda::ForeignMemory memory(kN);
   Signal inside, go_on, entered;
   std::atomic<bool> release_over{false};
