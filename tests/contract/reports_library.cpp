@@ -1,4 +1,4 @@
-// Faults that users of other systems reported, of library calls and shared memory in graphs. With gk's own
+// Faults that users of other systems reported, of library calls in graphs. With gk's own
 // matrix products everywhere; with real cuBLAS, called by the host program, on a GPU as well.
 #include <cmath>
 #include <memory>
@@ -270,42 +270,6 @@ REPORT(14, "two passes over a transposed copy in one capture: right from the fir
     for (size_t i = 0; i < w.size(); ++i)
       ASSERT_NEAR(got[i], w[i], 1e-4F * (1 + std::fabs(w[i]))) << "replay " << replay << ", element " << i;
   }
-}
-
-REPORT(16, "a kernel with dynamic shared memory, eagerly and replayed") {
-  Tensor x = array(1), y = array(0);
-  const Kernel shared = lib.kernel("axpy").with({.block = 128, .shared_bytes = 64 << 10});
-  shared(y, x, 2.0F);
-  EXPECT_TRUE(all(y, 2));
-  Graph g = ctx.capture([&] { ctx.node("n", [&] { shared(y, x, 2.0F); }); });
-  Exec e = g.instantiate();
-  e.launch(ctx, 3);
-  EXPECT_TRUE(all(y, 8));
-  // Patched in where it was not before, and more of it.
-  Exec plain = ctx.capture([&] { ctx.node("n", [&] { axpy(y, x, 2.0F); }); }).instantiate();
-  plain.node("n").update(lib.kernel("axpy"), {y, x, 1.0F}, {.block = 256, .shared_bytes = 96 << 10});
-  plain.launch(ctx);
-  EXPECT_TRUE(all(y, 9));
-  if (!on_gpu()) return;
-  EXPECT_EQ(code_of([&] { lib.kernel("axpy").with({.shared_bytes = 16U << 20})(y, x, 1.0F); }), "E0303");
-  // A kernel of the host program's own that needs it.
-  const cuda::Host host;
-  const cuda::Kernels kernels;
-  constexpr uint32_t kFloats = 16384;  // 64 KiB
-  Tensor many = array(0.5F, kFloats), sum = ctx.zeros(f32, {1});
-  kernels.shared_sum(ctx.stream(), sum.data(), many.data(), kFloats);
-  EXPECT_EQ(values(sum)[0], kFloats / 2);
-  Exec own = ctx.capture([&] {
-                  add(many, 0.5F);
-                  kernels.shared_sum(ctx.stream(), sum.data(), many.data(), kFloats);
-                  axpy(y, x, 1.0F);
-                })
-                 .instantiate();
-  own.launch(ctx);
-  EXPECT_EQ(values(sum)[0], kFloats);
-  own.launch(ctx);
-  EXPECT_EQ(values(sum)[0], kFloats * 3 / 2);
-  EXPECT_TRUE(all(y, 11));
 }
 
 }  // namespace
