@@ -176,6 +176,8 @@ Result<void> end_capture(State& s) {
   if (ours || !f) {
     CUgraph graph = nullptr;
     ended = GK_CU(c, cuStreamEndCapture, capture.stream, &graph);
+    // The driver destroys the graph of a capture that was broken, although it was given to it.
+    if (!ended && f && f->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) s.owned_graph = false;
   }
   if (!rest) {
     s.lost = kBroken;

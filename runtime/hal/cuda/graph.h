@@ -57,7 +57,7 @@ struct State {
   std::recursive_mutex mutex;
   const std::shared_ptr<Context> context;
   const CUgraph graph;
-  const bool owned_graph;
+  bool owned_graph;  // false: the host program's, or the driver has destroyed it
   std::vector<Entry> entries;
   std::vector<CUgraphNode> last, owned;   // of the entries
   std::unordered_set<CUgraphNode> known;  // all in `last` and `owned`
