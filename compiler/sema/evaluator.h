@@ -3,7 +3,7 @@
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
 // printed or executed while checking. Parts: eval_stmt, eval_expr, arith, index, place, call, kernel_call,
-// types, modules, builtins_*, graphs, captured_fn, loops, join, tests.
+// types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests.
 #pragma once
 
 #include <array>

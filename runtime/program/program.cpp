@@ -78,7 +78,6 @@ std::string bodies(const Program& p, const Step& s, const std::string& indent) {
                        body.arena_offset_bytes);
     for (size_t i = 0; i < inner.slots.size() && i < body.slots.size(); ++i) {
       const Slot& slot = inner.slots[i];
-      if (!slot.read && !slot.written) continue;
       out += fmt::format("{}  slot {} {}: {}{}{}{} = {}\n", indent, i, slot.name.empty() ? "-" : slot.name,
                          name(slot.dtype), to_string(slot.shape), slot.read ? " read" : "",
                          slot.written ? " written" : "", text(p, body.slots[i]));

@@ -483,6 +483,7 @@ class Generator {
     body_ += fmt::format("  for {} in 0..{} {{\n{}", i, 65 + pick(5), change(n, a, rebind));
     if (a.dtype == "i64" || is_float(a.dtype))
       body_ += fmt::format("{0} {1} {0}[::-1] + {2}(({3} * 7) % 5)\n", n, rebind ? "=" : ".=", a.dtype, i);
+    if (chance(0.3)) body_ += fmt::format("if {} {{\n{}}}\n", condition(), change(n, a, rebind));
     body_ += "}\n";
     keep(a, n);
   }

@@ -218,13 +218,19 @@ TEST(ExecPlanConditional, text_is_exact) {
                 {b.array(0)});
   const std::string text = program::print(*b.build());
   EXPECT_EQ(text.substr(text.find("  step 0")),
-            "  step 0 while reads arena[0..1), x0 writes x0\n"
-            "    do inner on x0 scalar 1 arena+256\n"
+            "  step 0 while arena[0..1) reads arena[0..1), x0 writes x0\n"
+            "    do steps=1 arena=0 at 256\n"
+            "      slot 0 x0: f32[8] = x0\n"
+            "      scalar 0 = scalar 1 around\n"
             "      step 0 launch add items=8 grain=64 (x0, scalar 0: f32, 8: i64) reads x0 writes x0\n"
-            "  step 1 if reads arena[0..1), x0 writes x0\n"
-            "    then inner on x0 scalar 0 arena+0\n"
+            "  step 1 if arena[0..1) reads arena[0..1), x0 writes x0\n"
+            "    then steps=1 arena=0 at 0\n"
+            "      slot 0 x0: f32[8] = x0\n"
+            "      scalar 0 = scalar 0 around\n"
             "      step 0 launch add items=8 grain=64 (x0, scalar 0: f32, 8: i64) reads x0 writes x0\n"
-            "    else inner on x0 scalar 1 arena+0\n"
+            "    else steps=1 arena=0 at 0\n"
+            "      slot 0 x0: f32[8] = x0\n"
+            "      scalar 0 = scalar 1 around\n"
             "      step 0 launch add items=8 grain=64 (x0, scalar 0: f32, 8: i64) reads x0 writes x0\n");
 }
 
