@@ -702,6 +702,25 @@ TEST_P(ApiGraph, memory_freed_inside_a_capture_is_not_handed_on) {
   EXPECT_TRUE(all(y, 32));
 }
 
+TEST_P(ApiGraph, arrays_of_the_host_programs_work_are_kept) {
+  auto x = filled(0);
+  ctx->use(x);
+  EXPECT_EQ(x.leases(), 0) << "outside a capture it is an order alone";
+  auto g = ctx->capture([&] {
+    ctx->use(x);
+    (void)ctx->stream();
+  });
+  EXPECT_EQ(x.leases(), 1);
+  auto e = g.instantiate();
+  EXPECT_EQ(x.leases(), 2);
+  e.launch(*ctx);
+  g.close();
+  e.close();
+  EXPECT_EQ(x.leases(), 0);
+  x.free();
+  EXPECT_EQ(code_of(ctx->try_use(x)), "E0716");
+}
+
 TEST_P(ApiGraph, faults_in_launches_come_at_the_next_wait) {
   auto pick = mod.fn<gk::Tensor(gk::Tensor, gk::Tensor)>("pick");
   auto x = filled(1, 4), i = ctx->from_host(std::vector<int32_t>{0, 9}, {2});
