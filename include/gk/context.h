@@ -72,6 +72,11 @@ class Context {
   /// is made, that of the recording: what the host program gives to it becomes part of the graph.
   CUstream_st* stream() const { return try_stream().value(); }
   Result<CUstream_st*> try_stream() const;
+  /// The host program's own work, given to stream() next, uses this array: it comes after whoever used the
+  /// array last, and later users come after it. While a graph is made, the graph keeps the array, as it does
+  /// what gk itself uses. Needed where another context used the array, and in captures.
+  void use(const Tensor& x) const { try_use(x).value(); }
+  Result<void> try_use(const Tensor& x) const;
   /// Whether a graph is being made.
   bool is_capturing() const;
 

@@ -94,6 +94,10 @@ gk_error* gk_context_open_on(gk_engine* e, struct CUstream_st* stream, gk_contex
 gk_error* gk_context_open_in(const gk_token* t, gk_context** out);
 /* The stream that work goes to; inside a capture the recording's; NULL on the host device. */
 gk_error* gk_context_stream(gk_context* c, struct CUstream_st** out);
+/* The host program's own work, given to that stream next, uses this array; inside a capture the graph keeps
+ * it.
+ */
+gk_error* gk_context_use(gk_context* c, const gk_tensor* x);
 gk_error* gk_context_synchronize(gk_context* c);
 /* Calls `f(data)` in stream order; while a graph is made, at every launch. `gone(data)`, where not NULL, when
  * it is called no more. */

@@ -204,7 +204,9 @@ class Device {
   virtual Result<std::unique_ptr<Stream>> wrap_stream(void* native) = 0;
   /// An event of the host program's own (a CUevent), which must outlive the result and is not destroyed with
   /// it. Errors: Device E0510.
-  virtual Result<std::unique_ptr<Event>> wrap_event(void* native) = 0;
+  virtual Result<std::unique_ptr<Event>> wrap_event(void*) {
+    return fail(ErrorKind::Device, "E0510", "this device has no events of the host program's");
+  }
   /// A graph of the host program's own (a CUgraph), to add to; it is not destroyed with the result. `after`
   /// (CUgraphNodes) become one node, given in `frontier`; -1 where there are none. Errors: Device E0510.
   virtual Result<std::unique_ptr<Graph>> wrap_graph(void* native, std::span<void* const> after,

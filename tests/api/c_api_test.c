@@ -186,6 +186,7 @@ static const char* wrapping(struct world* w) {
   OK(gk_context_synchronize(w->context));
   OK(gk_engine_reclaim(w->engine));
   CHECK(deleted == 1);
+  OK(gk_context_use(w->context, w->x));
   int calls = 0;
   OK(gk_context_host_call(w->context, count, &calls, NULL));
   OK(gk_context_synchronize(w->context));

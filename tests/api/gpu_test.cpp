@@ -156,6 +156,36 @@ TEST_P(GpuApi, a_capture_takes_the_host_programs_work_in_order) {
   EXPECT_EQ(v[kN - 1], 39);
 }
 
+TEST_P(GpuApi, what_own_work_uses_is_kept_and_ordered) {
+  gk::Context other(*engine);
+  auto theirs = other.compile("test.gk", kText).fn<void(gk::Tensor&, float)>("bump");
+  auto x = filled(0), seen = filled(0);
+  gk::Exec e;
+  {
+    auto t = filled(0);
+    auto g = ctx->capture([&] {
+      ctx->use(x);
+      ctx->use(t);
+      own_kernel(t, ctx->stream());
+      own_kernel(x, ctx->stream());
+    });
+    e = g.instantiate();
+    t.free();
+  }
+  auto churn = filled(5);
+  for (int i = 0; i < 10; ++i) {
+    theirs(x, 1);
+    e.launch(*ctx);
+  }
+  other.synchronize();
+  EXPECT_TRUE(all(x, 20));
+  EXPECT_TRUE(all(churn, 5));
+  theirs(x, 1);
+  ctx->use(x);
+  own_kernel(x, ctx->stream());
+  EXPECT_TRUE(all(x, 22));
+}
+
 TEST_P(GpuApi, a_capture_on_an_explicit_stream) {
   auto x = filled(0);
   auto g = ctx->capture(

@@ -235,7 +235,6 @@ class Foreign : public hal::Device {
     if (native == nullptr) return fail(ErrorKind::Device, "E0510", "there is no default stream");
     return std::make_unique<Stream>(*static_cast<hal::Stream*>(native), capturing);
   }
-  Result<std::unique_ptr<hal::Event>> wrap_event(void* e) override { return inner_->wrap_event(e); }
   Result<std::unique_ptr<hal::Graph>> wrap_graph(void* g, std::span<void* const> after,
                                                  hal::NodeId& frontier) override {
     return inner_->wrap_graph(g, after, frontier);

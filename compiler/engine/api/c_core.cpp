@@ -117,6 +117,10 @@ gk_error* gk_context_stream(gk_context* c, CUstream_st** out) {
   if (auto* bad = c_check({c, out})) return bad;
   return c_call([&] { *out = c->context.stream(); });
 }
+gk_error* gk_context_use(gk_context* c, const gk_tensor* x) {
+  if (auto* bad = c_check({c, x})) return bad;
+  return c_call([&] { c->context.use(x->tensor); });
+}
 gk_error* gk_context_synchronize(gk_context* c) {
   if (auto* bad = c_check({c})) return bad;
   return c_call([&] { c->context.synchronize(); });

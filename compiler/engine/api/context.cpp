@@ -155,6 +155,19 @@ Result<CUstream_st*> Context::try_stream() const {
   });
 }
 
+Result<void> Context::try_use(const Tensor& x) const {
+  auto& c = *impl_;
+  return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
+    GK_TRY(auto entry, c.enter());
+    GK_TRY(auto t, engine::need_tensor(*c.engine, x));
+    GK_CHECK(c.refuse_in_update("work of the host program's own"));
+    if (c.is_recording()) return c.recording->use(t->block);
+    auto& timeline = c.runtime->timeline();
+    timeline.expose();
+    return t->block->acquire(timeline);
+  });
+}
+
 bool Context::is_capturing() const {
   auto& c = *impl_;
   auto entry = c.enter();

@@ -59,7 +59,6 @@ class HostDevice : public Device {
   }
 
   Result<std::unique_ptr<Stream>> wrap_stream(void*) override { return none_to_wrap("streams"); }
-  Result<std::unique_ptr<Event>> wrap_event(void*) override { return none_to_wrap("events"); }
   Result<std::unique_ptr<Graph>> wrap_graph(void*, std::span<void* const>, NodeId& frontier) override {
     frontier = -1;
     return none_to_wrap("graphs");
