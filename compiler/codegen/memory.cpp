@@ -268,9 +268,13 @@ void Emitter::fault(int site, Value* axis, Value* at, Value* extent) {
     BasicBlock* won = BasicBlock::Create(context, "won", fn);
     BasicBlock* done = BasicBlock::Create(context, "done", fn);
     using Record = program::FaultRecord;
+    // Threads of the device claim it among themselves; the host only looks at the end. (Not every machine has
+    // atomics of a GPU on host memory that the host takes part in.)
+    const llvm::SyncScope::ID scope =
+        cuda() ? context.getOrInsertSyncScopeID("device") : llvm::SyncScope::ID{llvm::SyncScope::System};
     Value* swap =
         f.CreateAtomicCmpXchg(field(offsetof(Record, state)), f.getInt32(0), f.getInt32(1), llvm::Align(4),
-                              AtomicOrdering::AcquireRelease, AtomicOrdering::Monotonic);
+                              AtomicOrdering::AcquireRelease, AtomicOrdering::Monotonic, scope);
     f.CreateCondBr(f.CreateExtractValue(swap, 1), won, done);
     f.SetInsertPoint(won);
     f.CreateStore(fn->getArg(1), field(offsetof(Record, step)));

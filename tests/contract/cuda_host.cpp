@@ -264,6 +264,8 @@ void ForeignMemory::write(const std::vector<float>& v) {
   }
   need(driver(), "cuMemcpyHtoD_v2", pointer(at_), static_cast<const void*>(v.data()),
        v.size() * sizeof(float));
+  // From pageable memory the call returns before the bytes are there, and gk's streams do not wait for them.
+  need(driver(), "cuCtxSynchronize");
 }
 
 }  // namespace gk::contract_test::cuda

@@ -63,6 +63,7 @@ Result<std::vector<CUgraphNode>> frontier_of(State& s) {
 /// Begins, with `start` before what comes; s.capture tells of it on success.
 Result<void> begin(State& s, CUstream stream, CUstreamCaptureMode mode, std::vector<CUgraphNode> start) {
   Context& c = *s.context;
+  s.know_all();
   StreamCapture capture;
   capture.stream = stream;
   capture.mode = mode;

@@ -116,6 +116,12 @@ Result<void> Context::bind() {
   return {};
 }
 
+Result<void> Context::bind_once() {
+  if (bound == id_) [[likely]]
+    return {};
+  return bind();
+}
+
 tl::unexpected<Error> Context::failed(const char* name, CUresult r) {
   // Another user of the driver may have changed this thread's context: set it again next time.
   bound = 0;

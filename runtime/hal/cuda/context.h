@@ -27,6 +27,8 @@ class Context {
 
   /// Makes the context the calling thread's. Cheap when it is.
   Result<void> bind();
+  /// For calls whose stream carries the context: enough that this thread was given it once.
+  Result<void> bind_once();
   /// Makes one driver call, counts it, and turns a failure into an Error that names it.
   template <class F, class... A>
   Result<void> call(const char* name, F f, A... args) {

@@ -60,7 +60,8 @@ struct State {
   bool owned_graph;  // false: the host program's, or the driver has destroyed it
   std::vector<Entry> entries;
   std::vector<CUgraphNode> last, owned;   // of the entries
-  std::unordered_set<CUgraphNode> known;  // all in `last` and `owned`
+  std::unordered_set<CUgraphNode> known;  // all in `last` and `owned`, once a stream was captured
+  bool tells_known = false;
   std::vector<Body> bodies;
   std::vector<Handle> handles;
   std::vector<std::pair<NodeId, CUuserObject>> functions;  // of host calls
@@ -71,6 +72,8 @@ struct State {
   std::string lost;  // why it cannot be used; empty: it can
 
   NodeId next_id() const { return static_cast<NodeId>(entries.size()); }
+  /// Keeps `known` from now on.
+  void know_all();
   NodeId add(CUgraph in, Kind kind, std::span<const CUgraphNode> frontier, std::span<const CUgraphNode> own);
   /// Makes `deps` the driver nodes of these. Errors: Device E0508.
   Result<void> gather(CUgraph in, std::span<const NodeId> after);

@@ -29,12 +29,25 @@ class CudaGraphExec : public GraphExec {
   ~CudaGraphExec() override { (void)destroy(); }
 
   Result<void> launch(Stream& s) override {
-    GK_TRY(const CUstream stream, stream_of(s));
+    auto* to = dynamic_cast<CudaStream*>(&s);
+    Context& c = *state_->context;
+    if (exec_ == nullptr || to == nullptr || &to->context() != &c) [[unlikely]] {
+      return stream_of(s).map([](CUstream) {});
+    }
+    GK_CHECK(c.bind_once());
+    const CUstream stream = to->handle();
     if (!left_.empty()) {
       launched_ = true;
-      last_ = static_cast<CudaStream&>(s).owned() ? stream : nullptr;
+      last_ = to->owned() ? stream : nullptr;
     }
-    return GK_CU(*state_->context, cuGraphLaunch, exec_, stream);
+    c.count();
+    const CUresult r = c.api.cuGraphLaunch(exec_, stream);
+    if (r == CUDA_SUCCESS) [[likely]]
+      return {};
+    if (r != CUDA_ERROR_INVALID_CONTEXT && r != CUDA_ERROR_INVALID_HANDLE)
+      return c.failed("cuGraphLaunch", r);
+    GK_CHECK(c.bind());  // the host program made another one current
+    return GK_CU(c, cuGraphLaunch, exec_, stream);
   }
 
   Result<void> set_kernel(NodeId node, const KernelLaunch& launch) override {

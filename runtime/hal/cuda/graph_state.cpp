@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/hal/cuda/graph.h"
 
@@ -25,10 +26,18 @@ NodeId State::add(CUgraph in, Kind kind, std::span<const CUgraphNode> frontier,
   e.owned_count = static_cast<uint32_t>(own.size());
   last.insert(last.end(), frontier.begin(), frontier.end());
   owned.insert(owned.end(), own.begin(), own.end());
-  known.insert(frontier.begin(), frontier.end());
-  known.insert(own.begin(), own.end());
+  if (tells_known) {
+    known.insert(frontier.begin(), frontier.end());
+    known.insert(own.begin(), own.end());
+  }
   entries.push_back(e);
   return static_cast<NodeId>(entries.size() - 1);
+}
+
+void State::know_all() {
+  if (std::exchange(tells_known, true)) return;
+  known.insert(last.begin(), last.end());
+  known.insert(owned.begin(), owned.end());
 }
 
 Result<void> State::gather(CUgraph in, std::span<const NodeId> after) {
