@@ -7,8 +7,8 @@
 
 namespace gk::contract_test {
 
-/// -1 where steps cannot be counted: another processor, or a sanitizer that keeps signals back. It takes some
-/// microseconds a step.
+/// Calls f and counts its steps; -1 where they cannot be counted: another processor, or a sanitizer that
+/// keeps signals back. It takes some microseconds a step.
 int64_t count_steps(const std::function<void()>& f);
 
 }  // namespace gk::contract_test
