@@ -139,6 +139,8 @@ struct GraphImpl {
   std::shared_ptr<exec::Graph> graph;  // null until recorded, and once closed
   engine::Owner owner;
   bool closed = false;
+  /// A recording of some context, perhaps on another thread than who asks, adds to it.
+  std::atomic<bool> growing{false};
 };
 
 struct ExecImpl {

@@ -29,6 +29,8 @@ class Open {
       : c_(c) {
     c_.recording = std::move(r);
     c_.graph_to_be = becomes;
+    graph_ = becomes;
+    graph_->growing = true;
   }
   ~Open() { discard(); }
   Open(const Open&) = delete;
@@ -38,16 +40,19 @@ class Open {
     if (!c_.recording) return;
     auto r = std::exchange(c_.recording, nullptr);
     r->discard();
+    graph_->growing = false;
   }
   Result<std::shared_ptr<exec::Graph>> finish(std::vector<void*>* frontier = nullptr) {
     auto r = std::exchange(c_.recording, nullptr);
     auto g = r->finish();
+    graph_->growing = false;
     if (g && frontier) *frontier = r->frontier();
     return g;
   }
 
  private:
   ContextCore& c_;
+  std::shared_ptr<GraphImpl> graph_;
 };
 
 Error nested() {
@@ -343,8 +348,7 @@ std::string Graph::dot() const {
 void Graph::close() {
   auto e = enter(*this);
   if (!e) return;
-  if (auto& c = *e->graph->context; c.recording && c.graph_to_be.lock() == e->graph)
-    return;  // being added to
+  if (e->graph->growing) return;
   e->graph->closed = true;
   e->graph->graph = nullptr;
 }
@@ -352,11 +356,10 @@ void Graph::close() {
 Result<Exec> Graph::try_instantiate() const {
   return guarded(sources_of(impl_), [&]() -> gk::Result<Exec> {
     GK_TRY(auto e, enter(*this));
-    auto& c = *e.graph->context;
-    if (c.recording && c.graph_to_be.lock() == e.graph)
+    if (e.graph->growing)
       return fail(gk::ErrorKind::Capture, "E0703", "the graph is being added to; instantiate it afterwards");
     auto x = std::make_shared<detail::ExecImpl>();
-    x->engine = c.engine;
+    x->engine = e.graph->context->engine;
     x->graph = e.graph;
     GK_TRY(x->exec, e.graph->graph->instantiate());
     return detail::Access::make<Exec>(std::move(x));
