@@ -10,7 +10,11 @@
 namespace gk::contract_test {
 
 Options& options() {
-  static Options o;
+  static Options o = [] {
+    Options from_environment;
+    if (const char* s = std::getenv("GK_CONTRACT_SECONDS")) from_environment.stress_seconds = std::atof(s);
+    return from_environment;
+  }();
   return o;
 }
 
