@@ -188,9 +188,11 @@ constexpr Explanation kRows[] = {
      "// C++\nctx.capture([&] { ctx.capture([&] { f(x); }); });",
      "// C++\ngk::Graph inner = ctx.capture([&] { f(x); });\ngk::Graph outer = ctx.capture([&] { g(x); });"},
     {"E0719", "a body on a device condition cannot do this",
-     "Inside a capture, an if or while on a value of the device becomes part of the graph: the device decides "
+     "Inside a capture, an if or while on a value of the device becomes part of the graph: the device "
+     "decides "
      "at "
-     "each launch whether and how often the body runs. So the body cannot jump out of itself (break, continue, "
+     "each launch whether and how often the body runs. So the body cannot jump out of itself (break, "
+     "continue, "
      "return), and the arrays and numbers that it rebinds keep their dtype and shape. Outside a capture the "
      "condition "
      "is read back, and none of this holds.",
