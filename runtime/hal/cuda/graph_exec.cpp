@@ -26,7 +26,7 @@ class CudaGraphExec : public GraphExec {
  public:
   CudaGraphExec(std::shared_ptr<State> state, CUgraphExec exec, int64_t nodes, std::vector<CUdeviceptr> left)
       : state_(std::move(state)), exec_(exec), nodes_(nodes), left_(std::move(left)) {}
-  ~CudaGraphExec() override { (void)destroy(); }
+  ~CudaGraphExec() override { (void)CudaGraphExec::destroy(); }
 
   Result<void> launch(Stream& s) override {
     auto* to = dynamic_cast<CudaStream*>(&s);

@@ -225,7 +225,7 @@ class TraceExec : public GraphExec {
   TraceExec(LogPtr log, std::unique_ptr<GraphExec> inner) : log_(std::move(log)), inner_(std::move(inner)) {
     ++log_->execs;
   }
-  ~TraceExec() override { (void)destroy(); }
+  ~TraceExec() override { (void)TraceExec::destroy(); }
   Result<void> launch(Stream& s) override {
     GK_CHECK(call("launch graph"));
     auto* stream = dynamic_cast<TraceStream*>(&s);
