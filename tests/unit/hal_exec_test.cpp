@@ -164,8 +164,9 @@ TEST_P(HalExec, one_whose_destruction_fails_counts_as_alive) {
   auto g = need(device->create_graph());
   add(*g, block(0), 1);
   const int64_t before = trace()->alive().execs;
-  std::atomic<int> released{0};
-  GK_OK(g->retain([&] { ++released; }));
+  // It is called when the device goes, after this test.
+  const auto released = std::make_shared<std::atomic<int>>(0);
+  GK_OK(g->retain([released] { ++*released; }));
   auto failing = need(g->instantiate()), fine = need(g->instantiate());
   g.reset();
   EXPECT_EQ(trace()->alive().execs, before + 2);
@@ -177,7 +178,7 @@ TEST_P(HalExec, one_whose_destruction_fails_counts_as_alive) {
   failing.reset();
   fine.reset();
   EXPECT_EQ(trace()->alive().execs, before + 1);
-  EXPECT_EQ(released, 0) << "what it retains stays";
+  EXPECT_EQ(*released, 0) << "what it retains stays";
   // The destructor's own failure is the same.
   auto g2 = need(device->create_graph());
   auto dropped = need(g2->instantiate());
