@@ -115,17 +115,23 @@ Result<void> Executable::Impl::acquire(Runtime::Impl& rt) {
   return {};
 }
 
-Result<void> Executable::launch(Runtime& rt, int64_t times) {
-  Impl& e = *impl_;
-  Runtime::Impl& r = rt.impl();
+/// Whether the runtime may do this with the executable now.
+static Result<void> check_use(const Executable::Impl& e, Runtime::Impl& r, std::string_view what) {
   GK_CHECK(e.usable());
   if (r.core != e.core) {
     return fail(ErrorKind::Capture, "E0717", "the executable is one of another engine");
   }
   if (r.recording != nullptr) {
-    return fail(ErrorKind::Capture, "E0703", "an executable cannot be launched while a graph is recorded");
+    return fail(ErrorKind::Capture, "E0703",
+                fmt::format("an executable cannot be {} while a graph is recorded", what));
   }
-  GK_CHECK(r.ready());
+  return r.ready();
+}
+
+Result<void> Executable::launch(Runtime& rt, int64_t times) {
+  Impl& e = *impl_;
+  Runtime::Impl& r = rt.impl();
+  GK_CHECK(check_use(e, r, "launched"));
   GK_CHECK(e.acquire(r));
   r.timeline->mark_busy();
   e.faults->expect(e.faults != r.faults);
@@ -140,14 +146,7 @@ Result<void> Executable::launch(Runtime& rt, int64_t times) {
 Result<void> Executable::upload(Runtime& rt) {
   Impl& e = *impl_;
   Runtime::Impl& r = rt.impl();
-  GK_CHECK(e.usable());
-  if (r.core != e.core) {
-    return fail(ErrorKind::Capture, "E0717", "the executable is one of another engine");
-  }
-  if (r.recording != nullptr) {
-    return fail(ErrorKind::Capture, "E0703", "an executable cannot be sent ahead while a graph is recorded");
-  }
-  GK_CHECK(r.ready());
+  GK_CHECK(check_use(e, r, "sent ahead"));
   r.timeline->mark_busy();
   return e.exec->upload(r.stream());
 }

@@ -80,31 +80,27 @@ bool is_definition(const syntax::Stmt& s) {
   }
 }
 
+ErrorData data_of(const Error& e) {
+  ErrorData d;
+  d.kind = e.kind();
+  d.code = e.code();
+  d.message = e.message();
+  d.places = e.places();
+  d.notes = e.notes();
+  d.helps = e.helps();
+  d.rendered = e.rendered();
+  d.compiling = true;
+  return d;
+}
+
 Error all_of(const syntax::SourceMap& sources, const std::vector<gk::Error>& errors) {
   Error first = engine::to_public(&sources, errors[0], true);
   if (errors.size() == 1) return first;
-  ErrorData d;
-  d.kind = first.kind();
-  d.code = first.code();
-  d.message = first.message();
-  d.places = first.places();
-  d.notes = first.notes();
-  d.helps = first.helps();
-  d.rendered = first.rendered();
-  d.compiling = true;
+  ErrorData d = data_of(first);
   for (size_t i = 1; i < errors.size(); ++i) {
     Error e = engine::to_public(&sources, errors[i], true);
     d.rendered += e.rendered();
-    ErrorData m;
-    m.kind = e.kind();
-    m.code = e.code();
-    m.message = e.message();
-    m.places = e.places();
-    m.notes = e.notes();
-    m.helps = e.helps();
-    m.rendered = e.rendered();
-    m.compiling = true;
-    d.more.push_back(std::move(m));
+    d.more.push_back(data_of(e));
   }
   return Error(std::move(d));
 }
