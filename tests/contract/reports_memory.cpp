@@ -122,7 +122,12 @@ REPORT(8, "a graph dropped while another one is captured: the capture goes on, t
     own = Exec();
     EXPECT_TRUE(w.all(z, total));
   };
-  on_thread([&] { other_capture(2); });  // code is loaded once, and a driver may let that wait for the gate
+  // Code is loaded once, and a driver may let that wait for the gate: all that is used behind it is loaded here.
+  on_thread([&] { other_capture(2); });
+  Tensor warm = array(0);
+  lib.kernel("copy_to")(warm, y);
+  axpy(warm, y, 1.0F);
+  ctx.synchronize();
   Gate gate(ctx);
   e1.launch(ctx);
   closed.launch(ctx);
