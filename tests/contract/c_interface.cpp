@@ -117,10 +117,14 @@ void documented_in_c() {
   gk_engine_stats stats{};
   gk_engine_get_stats(s.engine, &stats);
   const int64_t cached = stats.cached_bytes;
-  EXPECT_GE(cached, large[0] * 4);
+  if (!stressed()) {
+    EXPECT_GE(cached, large[0] * 4);
+  }
   EXPECT_EQ(code(gk_engine_reclaim(s.engine)), "");
   gk_engine_get_stats(s.engine, &stats);
-  EXPECT_LE(stats.cached_bytes, cached - large[0] * 4);
+  if (!stressed()) {
+    EXPECT_LE(stats.cached_bytes, cached - large[0] * 4);
+  }
   EXPECT_EQ(stats.leases, 0);
   gk_function_free(s.add);
   gk_module_free(m);

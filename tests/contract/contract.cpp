@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "runtime/base/options.h"
 #include "tests/contract/options.h"
 
 namespace gk::contract_test {
@@ -56,6 +57,7 @@ std::string table() {
 
 const std::string& device() { return options().device; }
 bool on_gpu() { return device().find("cuda") != std::string::npos; }
+bool stressed() { return ::gk::options().stress; }
 
 Engine Contract::open(int64_t memory_limit_bytes) {
   EngineOptions o;

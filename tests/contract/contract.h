@@ -19,6 +19,8 @@ namespace gk::contract_test {
 /// "trace" (which is host) unless the command line says otherwise; "trace:cuda" on a GPU.
 const std::string& device();
 bool on_gpu();
+/// Whether engines are made in stress mode: nothing idle stays in a pool then.
+bool stressed();
 
 /// What a test shows, for the table.
 struct Described {

@@ -122,7 +122,8 @@ REPORT(8, "a graph dropped while another one is captured: the capture goes on, t
     own = Exec();
     EXPECT_TRUE(w.all(z, total));
   };
-  // Code is loaded once, and a driver may let that wait for the gate: all that is used behind it is loaded here.
+  // Code is loaded once, and a driver may let that wait for the gate: all that is used behind it is loaded
+  // here.
   on_thread([&] { other_capture(2); });
   Tensor warm = array(0);
   lib.kernel("copy_to")(warm, y);
