@@ -8,14 +8,15 @@
 namespace gk::exec {
 
 struct Executable::Impl {
-  /// A node as it is to be, and which of its steps that changes.
+  /// What a node is to be, and which of its steps that changes.
   struct Change {
     size_t index = 0;
-    GraphNode node;
+    std::shared_ptr<Loaded> program;
+    Bindings bindings;
     PlacedPtr placed;
-    std::vector<char> slots, scalars;  // changed ones; unused when the program is another
-    bool arena = false;                // another block, in `placed`
-    memory::BlockPtr old_arena;        // then: the one before, where it was the node's own
+    Marks slots, scalars;        // changed ones; unused when the program is another
+    bool arena = false;          // another block, in `placed`
+    memory::BlockPtr old_arena;  // then: the one before, where it was the node's own
     bool everything = false;
     Changed changed() const { return {arena, &slots, &scalars, everything}; }
   };
@@ -26,13 +27,15 @@ struct Executable::Impl {
   Result<void> acquire(Runtime::Impl& rt);
 
   // update.cpp
-  Result<void> apply(std::vector<Change> changes, std::string_view code);
-  Result<void> climb(const std::vector<Change>& changes, std::string why, bool patched_some);
-  Result<void> patch_all(const std::vector<Change>& changes, int64_t& patched);
-  Result<void> restore(const std::vector<Change>& changes);
-  void commit(std::vector<Change> changes);
-  Result<void> check_order(const std::vector<Change>& changes, std::string_view code) const;
-  Frame frame(const GraphNode& n, const Placed& p) const {
+  Result<void> apply(std::span<Change> changes, std::string_view code);
+  Result<void> climb(std::span<const Change> changes, std::string why, bool patched_some);
+  Result<void> patch_all(std::span<const Change> changes, int64_t& patched);
+  Result<void> restore(std::span<const Change> changes);
+  void commit(std::span<Change> changes);
+  Result<void> check_order(std::span<const Change> changes, std::string_view code) const;
+  /// Of a node or a change.
+  template <class Node>
+  Frame frame(const Node& n, const Placed& p) const {
     return frame_of(n.program->impl(), n.bindings, p.arena != nullptr ? p.arena->address() : arena->address(),
                     faults->address());
   }
@@ -53,6 +56,7 @@ struct Executable::Impl {
   int64_t num_driver_nodes = 0;
   UpdateRung rung = UpdateRung::None;
   std::string reason;
+  Walker walker;  // of patches: its buffers
   std::string unusable;  // why launches are refused; empty: they are not
 
   // Of the last launch: while both stand, everything leased is the timeline's, but for what is new since.

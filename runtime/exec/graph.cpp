@@ -72,7 +72,7 @@ Result<void> move_arena(Executable::Impl& e) {
   std::lock_guard lock(e.driver->mutex);
   for (size_t i = 0; i < e.nodes.size(); ++i) {
     if (e.nodes[i].program == nullptr || e.placed[i]->arena != nullptr) continue;
-    GK_CHECK(patch(*e.exec, e.frame(e.nodes[i], *e.placed[i]), e.placed[i]->ids, changed, patched));
+    GK_CHECK(patch(*e.exec, e.walker, e.frame(e.nodes[i], *e.placed[i]), e.placed[i]->ids, changed, patched));
   }
   return {};
 }

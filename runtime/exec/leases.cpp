@@ -6,13 +6,17 @@
 namespace gk::exec {
 namespace {
 
-bool share_bytes(const memory::Block* a, const memory::Block* b) {
+bool keeps(const Bindings* kept, const Bindings& b, size_t slot) {
+  return kept != nullptr && slot < kept->slots.size() && kept->slots[slot].block == b.slots[slot].block;
+}
+
+}  // namespace
+
+bool LeaseSet::share_bytes(const memory::Block* a, const memory::Block* b) {
   const auto* a0 = static_cast<const std::byte*>(a->address());
   const auto* b0 = static_cast<const std::byte*>(b->address());
   return a->size_bytes() > 0 && b->size_bytes() > 0 && a0 < b0 + b->size_bytes() && b0 < a0 + a->size_bytes();
 }
-
-}  // namespace
 
 LeaseSet::Held& LeaseSet::insert(const memory::Block* b) {
   const auto [it, inserted] = held_.try_emplace(key(b));
@@ -35,29 +39,17 @@ Result<void> LeaseSet::add(const memory::BlockPtr& b, int32_t node, int32_t slot
   return {};
 }
 
-Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bindings* before) {
+Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bindings* kept) {
   for (size_t i = 0; i < b.slots.size(); ++i) {
+    if (keeps(kept, b, i)) continue;
     Result<void> added = add(b.slots[i].block, node, static_cast<int32_t>(i), span);
-    if (added) {
-      if (before != nullptr && i < before->slots.size() && before->slots[i].block == b.slots[i].block) {
-        keep_epoch(b.slots[i].block.get(), node, static_cast<int32_t>(i));
-      }
-      continue;
+    if (added) continue;
+    while (i-- > 0) {
+      if (!keeps(kept, b, i)) remove(b.slots[i].block.get(), node, static_cast<int32_t>(i));
     }
-    for (size_t k = 0; k < i; ++k) remove(b.slots[k].block.get(), node, static_cast<int32_t>(k));
     return added;
   }
   return {};
-}
-
-void LeaseSet::keep_epoch(const memory::Block* b, int32_t node, int32_t slot) {
-  Uses& uses = held_.find(key(b))->second.uses;
-  Use& newest = uses.newest();
-  for (const Use& u : uses) {
-    if (u.node != node || u.slot != slot) continue;
-    newest.epoch = u.epoch;
-    return;
-  }
 }
 
 void LeaseSet::remove(const memory::Block* b, int32_t node, int32_t slot) {
@@ -68,9 +60,9 @@ void LeaseSet::remove(const memory::Block* b, int32_t node, int32_t slot) {
   if (it->second.uses.empty()) held_.erase(it);
 }
 
-void LeaseSet::remove(int32_t node, const Bindings& b) {
+void LeaseSet::remove(int32_t node, const Bindings& b, const Bindings* kept) {
   for (size_t i = 0; i < b.slots.size(); ++i) {
-    remove(b.slots[i].block.get(), node, static_cast<int32_t>(i));
+    if (!keeps(kept, b, i)) remove(b.slots[i].block.get(), node, static_cast<int32_t>(i));
   }
 }
 
@@ -81,17 +73,6 @@ void LeaseSet::renew(const memory::Block* b) {
 const LeaseSet::Held* LeaseSet::find(const Key& k) const {
   const auto it = held_.find(k);
   return it == held_.end() ? nullptr : &it->second;
-}
-
-void LeaseSet::overlapping(const memory::Block* b, const std::function<void(const Held&)>& f) const {
-  const auto it = held_.find(key(b));
-  if (!overlaps_ && it != held_.end()) {
-    f(it->second);
-    return;
-  }
-  for (const auto& [k, held] : held_) {
-    if (k.second == b || share_bytes(k.second, b)) f(held);
-  }
 }
 
 Result<void> LeaseSet::acquire(memory::Timeline& t) const {

@@ -3,7 +3,6 @@
 // for what nodes do with the memory: order.h.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -26,7 +25,6 @@ class Uses {
  public:
   const Use* begin() const { return more_.empty() ? &one_ : more_.data(); }
   const Use* end() const { return begin() + size_; }
-  Use& newest() { return more_.empty() ? one_ : more_.back(); }
   bool empty() const { return size_ == 0; }
   void add(const Use& u) {
     if (size_ == 1) more_ = {one_};
@@ -62,12 +60,13 @@ class LeaseSet {
   LeaseSet(LeaseSet&&) = default;
   LeaseSet& operator=(LeaseSet&&) = default;
 
-  /// Leases every block of `b`; on failure the set is as before. A slot that keeps the block it had `before`
-  /// keeps that use's epoch. Errors: Lease E0602.
-  Result<void> add(int32_t node, const Bindings& b, Span span, const Bindings* before = nullptr);
+  /// Leases every block of `b`; on failure the set is as before. Slots that have the same block in `kept` are
+  /// left alone. Errors: Lease E0602.
+  Result<void> add(int32_t node, const Bindings& b, Span span, const Bindings* kept = nullptr);
   Result<void> add(const memory::BlockPtr& b, int32_t node, int32_t slot, Span span);
-  /// Takes uses back. Leases that nothing needs any more end.
-  void remove(int32_t node, const Bindings& b);
+  /// Takes uses back. Leases that nothing needs any more end. Slots that have the same block in `kept` are
+  /// left alone.
+  void remove(int32_t node, const Bindings& b, const Bindings* kept = nullptr);
   void remove(const memory::Block* b, int32_t node, int32_t slot);
   /// The block is used anew: see Use::epoch.
   void renew(const memory::Block* b);
@@ -85,8 +84,18 @@ class LeaseSet {
   const Held* find(const memory::Block* b) const { return find(key(b)); }
   bool holds(const memory::Block* b) const { return find(b) != nullptr; }
   int64_t size() const { return static_cast<int64_t>(held_.size()); }
-  /// Blocks that share bytes with `b`, itself included where it is held.
-  void overlapping(const memory::Block* b, const std::function<void(const Held&)>& f) const;
+  /// Calls `f(const Held&)` for blocks that share bytes with `b`, itself included where it is held.
+  template <class F>
+  void overlapping(const memory::Block* b, F&& f) const {
+    const auto it = held_.find(key(b));
+    if (!overlaps_ && it != held_.end()) {
+      f(it->second);
+      return;
+    }
+    for (const auto& [k, held] : held_) {
+      if (k.second == b || share_bytes(k.second, b)) f(held);
+    }
+  }
   /// Orders later work on `t` after the last use of everything.
   Result<void> acquire(memory::Timeline& t) const;
   /// Another set of leases of the same uses.
@@ -94,7 +103,7 @@ class LeaseSet {
 
  private:
   Held& insert(const memory::Block* b);
-  void keep_epoch(const memory::Block* b, int32_t node, int32_t slot);
+  static bool share_bytes(const memory::Block* a, const memory::Block* b);
   std::map<Key, Held> held_;
   bool overlaps_ = false;  // some blocks may share bytes
 };

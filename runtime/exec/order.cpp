@@ -56,9 +56,8 @@ bool Order::with(int32_t other) const {
 }
 
 std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const LeaseSet& leases, int32_t index,
-                                      const GraphNode& node,
-                                      const std::function<const GraphNode&(int32_t)>& at) {
-  if (node.name.empty() || node.program == nullptr) return {};
+                                      const NodeView& node, const std::function<NodeView(int32_t)>& at) {
+  if (node.declared.name.empty() || node.program == nullptr) return {};
   std::optional<Order> order;  // made when there is something to ask
   std::optional<Conflict> found;
   const std::vector<SlotUse>& uses = node.program->impl().uses;
@@ -80,7 +79,7 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
       }
       for (const Use& u : held.uses) {
         if (found || u.slot < 0 || u.node == index || u.epoch != epoch) continue;
-        const GraphNode& other = at(u.node);
+        const NodeView other = at(u.node);
         const auto there_slot = static_cast<size_t>(u.slot);
         // Of a binding that is being replaced.
         if (other.bindings.slots.size() <= there_slot ||
@@ -91,7 +90,7 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
         if (!here.written && !there.written) continue;
         const Bytes theirs = bytes_of(other.bindings.slots[there_slot], there);
         if (mine.begin >= theirs.end || theirs.begin >= mine.end) continue;
-        if (!order) order.emplace(nodes, index, node);
+        if (!order) order.emplace(nodes, index, node.declared);
         if (order->with(u.node)) continue;
         found = Conflict{u.node, static_cast<int32_t>(slot), there.written, here.written};
       }
@@ -101,16 +100,16 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
   return found;
 }
 
-Error missing_order(ErrorKind kind, std::string_view code, const GraphNode& node, const GraphNode& other,
+Error missing_order(ErrorKind kind, std::string_view code, const NodeView& node, const NodeView& other,
                     const Conflict& c) {
   const std::string& slot = node.program->program().slots[static_cast<size_t>(c.slot)].name;
   const std::string array = slot.empty() ? fmt::format("array {}", c.slot) : fmt::format("'{}'", slot);
   return make_error(kind, code,
                     fmt::format("nodes '{}' and '{}' both use {}, but no order between them is declared",
-                                other.name, node.name, array),
-                    node.span)
-      .note(fmt::format("'{}' {} {} and '{}' {} it", other.name, verb(c.written_there), array, node.name,
-                        verb(c.written_here)));
+                                other.declared.name, node.declared.name, array),
+                    node.declared.span)
+      .note(fmt::format("'{}' {} {} and '{}' {} it", other.declared.name, verb(c.written_there), array,
+                        node.declared.name, verb(c.written_here)));
 }
 
 }  // namespace gk::exec

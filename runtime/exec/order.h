@@ -3,11 +3,22 @@
 // all before them and before all after them. Not for the driver's order, which is a straight line.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "runtime/exec/leases.h"
 
 namespace gk::exec {
+
+/// A node in some state of it, which an update may be about to change.
+struct NodeView {
+  const GraphNode& declared;  // its name, place and order
+  Loaded* program = nullptr;
+  const Bindings& bindings;
+  NodeView(const GraphNode& n) : NodeView(n, n.program.get(), n.bindings) {}
+  NodeView(const GraphNode& n, Loaded* program, const Bindings& bindings)
+      : declared(n), program(program), bindings(bindings) {}
+};
 
 /// Which nodes come before or after one of them, by what was declared.
 class Order {
@@ -30,10 +41,9 @@ struct Conflict {
 /// The first conflict of `node`, at `index`, with any other node, whose present state `at` gives. `leases`
 /// holds the uses of all, those of `node` included.
 std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const LeaseSet& leases, int32_t index,
-                                      const GraphNode& node,
-                                      const std::function<const GraphNode&(int32_t)>& at);
+                                      const NodeView& node, const std::function<NodeView(int32_t)>& at);
 /// The error for a conflict: both nodes and the array by name.
-Error missing_order(ErrorKind kind, std::string_view code, const GraphNode& node, const GraphNode& other,
+Error missing_order(ErrorKind kind, std::string_view code, const NodeView& node, const NodeView& other,
                     const Conflict& c);
 
 }  // namespace gk::exec

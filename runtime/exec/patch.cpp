@@ -44,16 +44,20 @@ bool is_conditional(const Step& s) { return s.kind == Step::Kind::If || s.kind =
 
 /// What `changed` means inside a body.
 struct Inside {
-  std::vector<char> slots, scalars;
+  Marks slots, scalars;
 };
 Inside inside(const Changed& changed, const program::Body& b) {
   Inside in;
   // Where everything changes nothing is said of single slots.
   const auto scalar = [&](int32_t s) {
-    return changed.scalars != nullptr && (*changed.scalars)[static_cast<size_t>(s)] != 0;
+    return changed.scalars != nullptr && changed.scalars->has(static_cast<size_t>(s));
   };
-  for (const Ref& r : b.slots) in.slots.push_back(changed.everything || changed.moved(r) ? 1 : 0);
-  for (const int32_t s : b.scalars) in.scalars.push_back(changed.everything || scalar(s) ? 1 : 0);
+  for (size_t i = 0; i < b.slots.size(); ++i) {
+    if (changed.everything || changed.moved(b.slots[i])) in.slots.set(i);
+  }
+  for (size_t i = 0; i < b.scalars.size(); ++i) {
+    if (changed.everything || scalar(b.scalars[i])) in.scalars.set(i);
+  }
   return in;
 }
 
@@ -64,15 +68,23 @@ struct Operation {
 };
 
 // In the walker's order: a conditional after the operations of its bodies.
-void operations(const program::Program& p, const Changed& changed, std::vector<Operation>& out) {
+template <class F>
+void each_operation(const program::Program& p, const Changed& changed, F& f) {
   for (const Step& s : p.steps) {
     if (is_empty(s, p.target)) continue;
     for (const program::Body& b : s.bodies) {
       const Inside in = inside(changed, b);
-      operations(*b.program, {changed.arena, &in.slots, &in.scalars, changed.everything}, out);
+      each_operation(*b.program, {changed.arena, &in.slots, &in.scalars, changed.everything}, f);
     }
-    out.push_back({&s, changed.touches(s)});
+    f(Operation{&s, changed.touches(s)});
   }
+}
+
+std::vector<Operation> operations(const program::Program& p, const Changed& changed) {
+  std::vector<Operation> out;
+  const auto add = [&](const Operation& o) { out.push_back(o); };
+  each_operation(p, changed, add);
+  return out;
 }
 
 std::string_view name(Step::Kind k) {
@@ -84,6 +96,16 @@ std::string_view name(Step::Kind k) {
     case Step::Kind::While: return "loop";
   }
   return "";
+}
+
+std::string why_not_patchable(const Operation& o, size_t index, bool can_set_matmul) {
+  if (is_conditional(*o.step)) {
+    return fmt::format("operation {} is a {}, whose condition cannot be patched", index, name(o.step->kind));
+  }
+  if (o.step->kind == Step::Kind::MatMul && !can_set_matmul) {
+    return fmt::format("operation {} is a library call, which cannot be patched", index);
+  }
+  return {};
 }
 
 Result<void> patch_steps(Patcher& patcher, Walker& walker, const Frame& frame,
@@ -111,7 +133,7 @@ Result<void> patch_steps(Patcher& patcher, Walker& walker, const Frame& frame,
 
 bool Changed::moved(const Ref& r) const {
   if (r.kind == Ref::Kind::Arena) return arena;
-  return slots != nullptr && (*slots)[static_cast<size_t>(r.index)] != 0;
+  return slots != nullptr && slots->has(static_cast<size_t>(r.index));
 }
 
 bool Changed::touches(const Step& s) const {
@@ -127,27 +149,30 @@ bool Changed::touches(const Step& s) const {
   return std::any_of(s.args.begin(), s.args.end(), [&](const Arg& a) {
     if (a.kind == Arg::Kind::Pointer) return moved(a.ref);
     return a.kind == Arg::Kind::ScalarSlot && scalars != nullptr &&
-           (*scalars)[static_cast<size_t>(a.slot)] != 0;
+           scalars->has(static_cast<size_t>(a.slot));
   });
 }
 
-Result<void> patch(hal::GraphExec& exec, const Frame& frame, const std::vector<hal::NodeId>& ids,
-                   const Changed& changed, int64_t& patched) {
+Result<void> patch(hal::GraphExec& exec, Walker& walker, const Frame& frame,
+                   const std::vector<hal::NodeId>& ids, const Changed& changed, int64_t& patched) {
   Patcher patcher(exec);
-  Walker walker;
   size_t operation = 0;
   return patch_steps(patcher, walker, frame, ids, operation, changed, patched);
 }
 
 std::string why_not_patchable(const program::Program& from, const program::Program& to,
                               const Changed& changed, bool can_set_matmul) {
-  std::vector<Operation> a, b;
-  operations(to, changed, b);
+  std::string why;
   if (&from == &to) {
-    a = b;
-  } else {
-    operations(from, {}, a);
+    size_t i = 0;
+    const auto ask = [&](const Operation& o) {
+      if (why.empty() && o.touched) why = why_not_patchable(o, i, can_set_matmul);
+      ++i;
+    };
+    each_operation(to, changed, ask);
+    return why;
   }
+  const std::vector<Operation> a = operations(from, {}), b = operations(to, changed);
   if (a.size() != b.size()) {
     return fmt::format("the node has {} operations and the new program {}", a.size(), b.size());
   }
@@ -159,21 +184,14 @@ std::string why_not_patchable(const program::Program& from, const program::Progr
     if (a[i].step->bodies.size() != b[i].step->bodies.size()) {
       return fmt::format("operation {} has another number of branches", i);
     }
-    if (!b[i].touched) continue;
-    if (is_conditional(*b[i].step)) {
-      return fmt::format("operation {} is a {}, whose condition cannot be patched", i, name(b[i].step->kind));
-    }
-    if (b[i].step->kind == Step::Kind::MatMul && !can_set_matmul) {
-      return fmt::format("operation {} is a library call, which cannot be patched", i);
-    }
+    if (b[i].touched) why = why_not_patchable(b[i], i, can_set_matmul);
+    if (!why.empty()) return why;
   }
   return {};
 }
 
 bool same_operations(const program::Program& from, const program::Program& to) {
-  std::vector<Operation> a, b;
-  operations(from, {}, a);
-  operations(to, {}, b);
+  const std::vector<Operation> a = operations(from, {}), b = operations(to, {});
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Operation& x, const Operation& y) {
     return x.step->kind == y.step->kind && x.step->bodies.size() == y.step->bodies.size();
   });

@@ -58,21 +58,22 @@ Result<void> Executable::update(int32_t index, std::shared_ptr<Loaded> program, 
   if (old.program == nullptr) return opaque(old, "E0705");
   Impl::Change change;
   change.index = static_cast<size_t>(index);
-  change.node = old;
   change.placed = e.placed[change.index];
   change.everything = program != old.program;
-  change.node.program = std::move(program);
-  change.node.bindings = std::move(bindings);
-  const program::Program& p = change.node.program->program();
-  GK_CHECK(check_bindings(p, change.node.bindings, old.span));
+  change.program = std::move(program);
+  change.bindings = std::move(bindings);
+  const program::Program& p = change.program->program();
+  GK_CHECK(check_bindings(p, change.bindings, old.span));
   if (!change.everything) {
     const Bindings& was = old.bindings;
-    const Bindings& now = change.node.bindings;
-    for (size_t i = 0; i < now.slots.size(); ++i) change.slots.push_back(!same(was.slots[i], now.slots[i]));
+    const Bindings& now = change.bindings;
+    for (size_t i = 0; i < now.slots.size(); ++i) {
+      if (!same(was.slots[i], now.slots[i])) change.slots.set(i);
+    }
     for (size_t i = 0; i < p.scalars.size(); ++i) {
       const Scalar& a = was.scalars.empty() ? p.scalars[i] : was.scalars[i];
       const Scalar& b = now.scalars.empty() ? p.scalars[i] : now.scalars[i];
-      change.scalars.push_back(!(a == b));
+      if (!(a == b)) change.scalars.set(i);
     }
   }
   // The planned arena may grow where the graph can be built anew; else temporaries that do not fit where the
@@ -89,9 +90,7 @@ Result<void> Executable::update(int32_t index, std::shared_ptr<Loaded> program, 
     change.placed = std::make_shared<const Placed>(std::move(moved));
     change.arena = true;
   }
-  std::vector<Impl::Change> changes;
-  changes.push_back(std::move(change));
-  return e.apply(std::move(changes), "E0705");
+  return e.apply({&change, 1}, "E0705");
 }
 
 Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBinding>> pairs) {
@@ -123,16 +122,15 @@ Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBindi
       if (added) {
         Impl::Change& change = changes.emplace_back();
         change.index = static_cast<size_t>(use.node);
-        change.node = old;
+        change.program = old.program;
+        change.bindings = old.bindings;
         change.placed = e.placed[change.index];
-        change.slots.assign(old.bindings.slots.size(), 0);
-        change.scalars.assign(old.program->program().scalars.size(), 0);
       }
       Impl::Change& change = changes[it->second];
       // The first of several pairs for one array counts.
-      if (change.slots[slot] != 0) continue;
-      change.slots[slot] = 1;
-      change.node.bindings.slots[slot] = to;
+      if (change.slots.has(slot)) continue;
+      change.slots.set(slot);
+      change.bindings.slots[slot] = to;
     }
     if (!used) {
       return fail(ErrorKind::Capture, "E0706",
@@ -141,41 +139,44 @@ Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBindi
   }
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   for (const Impl::Change& c : changes) {
-    GK_CHECK(check_bindings(c.node.program->program(), c.node.bindings, c.node.span));
+    GK_CHECK(check_bindings(c.program->program(), c.bindings, e.nodes[c.index].span));
   }
-  return e.apply(std::move(changes), "E0706");
+  return e.apply(changes, "E0706");
 }
 
-Result<void> Executable::Impl::check_order(const std::vector<Change>& changes, std::string_view code) const {
-  const auto at = [&](int32_t i) -> const GraphNode& {
+Result<void> Executable::Impl::check_order(std::span<const Change> changes, std::string_view code) const {
+  const auto view = [&](const Change& c) { return NodeView(nodes[c.index], c.program.get(), c.bindings); };
+  const auto at = [&](int32_t i) -> NodeView {
     const auto change = std::lower_bound(changes.begin(), changes.end(), static_cast<size_t>(i),
                                          [](const Change& c, size_t index) { return c.index < index; });
     const bool changed = change != changes.end() && change->index == static_cast<size_t>(i);
-    return changed ? change->node : nodes[static_cast<size_t>(i)];
+    return changed ? view(*change) : NodeView(nodes[static_cast<size_t>(i)]);
   };
   for (const Change& c : changes) {
-    const auto conflict = find_conflict(nodes, leases, static_cast<int32_t>(c.index), c.node, at);
+    const auto conflict =
+        find_conflict(nodes, leases, static_cast<int32_t>(c.index), view(c), std::cref(at));
     if (!conflict) continue;
-    return fail(missing_order(ErrorKind::Capture, code, c.node, at(conflict->other), *conflict));
+    return fail(missing_order(ErrorKind::Capture, code, view(c), at(conflict->other), *conflict));
   }
   return {};
 }
 
-Result<void> Executable::Impl::apply(std::vector<Change> changes, std::string_view code) {
+Result<void> Executable::Impl::apply(std::span<Change> changes, std::string_view code) {
   const auto drop = [&](size_t count) {
     for (size_t i = 0; i < count; ++i) {
       const Change& c = changes[i];
-      leases.remove(static_cast<int32_t>(c.index), c.node.bindings);
+      leases.remove(static_cast<int32_t>(c.index), c.bindings, &nodes[c.index].bindings);
       if (c.arena) leases.remove(c.placed->arena.get(), static_cast<int32_t>(c.index), Use::kArena);
     }
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     const Change& c = changes[i];
     const auto index = static_cast<int32_t>(c.index);
-    Result<void> leased = leases.add(index, c.node.bindings, c.node.span, &nodes[c.index].bindings);
+    const GraphNode& old = nodes[c.index];
+    Result<void> leased = leases.add(index, c.bindings, old.span, &old.bindings);
     if (leased && c.arena) {
-      leased = leases.add(c.placed->arena, index, Use::kArena, c.node.span);
-      if (!leased) leases.remove(index, c.node.bindings);
+      leased = leases.add(c.placed->arena, index, Use::kArena, old.span);
+      if (!leased) leases.remove(index, c.bindings, &old.bindings);
     }
     if (!leased) {
       drop(i);
@@ -190,10 +191,10 @@ Result<void> Executable::Impl::apply(std::vector<Change> changes, std::string_vi
   std::string why;
   for (const Change& c : changes) {
     if (why.empty()) {
-      why = why_not_patchable(nodes[c.index].program->program(), c.node.program->program(), c.changed(),
+      why = why_not_patchable(nodes[c.index].program->program(), c.program->program(), c.changed(),
                               exec->can_set_matmul());
     }
-    const int64_t need = c.node.program->program().arena_bytes;
+    const int64_t need = c.program->program().arena_bytes;
     if (why.empty() && c.placed->arena == nullptr && need > arena->size_bytes()) {
       why = fmt::format("the arena grows from {} to {} bytes", arena->size_bytes(), need);
     }
@@ -205,7 +206,7 @@ Result<void> Executable::Impl::apply(std::vector<Change> changes, std::string_vi
     if (done) {
       rung = patched > 0 ? UpdateRung::Patched : UpdateRung::None;
       reason.clear();
-      commit(std::move(changes));
+      commit(changes);
       return {};
     }
     why = "the driver refused: " + done.error().message;
@@ -214,26 +215,26 @@ Result<void> Executable::Impl::apply(std::vector<Change> changes, std::string_vi
   if (Result<void> built = climb(changes, std::move(why), patched_some); !built) {
     return refuse(std::move(built).error());
   }
-  commit(std::move(changes));
+  commit(changes);
   return {};
 }
 
-Result<void> Executable::Impl::patch_all(const std::vector<Change>& changes, int64_t& patched) {
+Result<void> Executable::Impl::patch_all(std::span<const Change> changes, int64_t& patched) {
   std::lock_guard lock(driver->mutex);
   for (const Change& c : changes) {
-    GK_CHECK(patch(*exec, frame(c.node, *c.placed), placed[c.index]->ids, c.changed(), patched));
+    GK_CHECK(patch(*exec, walker, frame(c, *c.placed), placed[c.index]->ids, c.changed(), patched));
   }
   return {};
 }
 
 // What some patches have changed is changed back: by patches, or by all parameters at once.
-Result<void> Executable::Impl::restore(const std::vector<Change>& changes) {
+Result<void> Executable::Impl::restore(std::span<const Change> changes) {
   const auto patch_back = [&]() -> Result<void> {
     int64_t patched = 0;
     std::lock_guard lock(driver->mutex);
     for (const Change& c : changes) {
       GK_CHECK(
-          patch(*exec, frame(nodes[c.index], *placed[c.index]), placed[c.index]->ids, c.changed(), patched));
+          patch(*exec, walker, frame(nodes[c.index], *placed[c.index]), placed[c.index]->ids, c.changed(), patched));
     }
     return {};
   };
@@ -247,7 +248,7 @@ Result<void> Executable::Impl::restore(const std::vector<Change>& changes) {
 }
 
 // The rungs above patching. The old executable serves until another one is there.
-Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::string why, bool patched_some) {
+Result<void> Executable::Impl::climb(std::span<const Change> changes, std::string why, bool patched_some) {
   const auto refuse = [&](Error e) {
     if (patched_some) {
       if (Result<void> back = restore(changes); !back) {
@@ -260,14 +261,15 @@ Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::st
   std::vector<PlacedPtr> after_placed = placed;
   bool same_kinds = true;
   for (const Change& c : changes) {
-    same_kinds = same_kinds && same_operations(nodes[c.index].program->program(), c.node.program->program());
-    after[c.index] = c.node;
+    same_kinds = same_kinds && same_operations(nodes[c.index].program->program(), c.program->program());
+    after[c.index].program = c.program;
+    after[c.index].bindings = c.bindings;
     after_placed[c.index] = c.placed;
   }
   if (const std::string never = why_not_repeatable(after, after_placed); !never.empty()) {
     return refuse(make_error(ErrorKind::Capture, "E0705",
                              fmt::format("the update needs the graph built anew ({}), and {}", why, never),
-                             changes.front().node.span));
+                             nodes[changes.front().index].span));
   }
   std::shared_ptr<Arena> new_arena = arena;
   if (const int64_t need = arena_need(after, after_placed); need > arena->size_bytes()) {
@@ -310,12 +312,14 @@ Result<void> Executable::Impl::climb(const std::vector<Change>& changes, std::st
 
 // The new bindings have their leases; those that only the old ones needed end now: what launches in flight
 // use goes back in their order.
-void Executable::Impl::commit(std::vector<Change> changes) {
+void Executable::Impl::commit(std::span<Change> changes) {
   for (Change& c : changes) {
     const auto index = static_cast<int32_t>(c.index);
     GraphNode& node = nodes[c.index];
-    for (const SlotBinding& slot : c.node.bindings.slots) add_fresh(slot.block);
-    leases.remove(index, node.bindings);
+    for (size_t i = 0; i < c.bindings.slots.size(); ++i) {
+      if (c.everything || c.slots.has(i)) add_fresh(c.bindings.slots[i].block);
+    }
+    leases.remove(index, node.bindings, &c.bindings);
     if (c.arena) {
       add_fresh(c.placed->arena);
       if (c.old_arena != nullptr) leases.remove(c.old_arena.get(), index, Use::kArena);
@@ -323,7 +327,8 @@ void Executable::Impl::commit(std::vector<Change> changes) {
       now.arena = c.placed->arena;
       placed[c.index] = std::make_shared<const Placed>(std::move(now));
     }
-    node = std::move(c.node);
+    node.program = std::move(c.program);
+    node.bindings = std::move(c.bindings);
   }
 }
 
