@@ -24,6 +24,7 @@ Result<std::vector<hal::NodeId>> record(hal::Graph& g, const GraphNode& node, co
   }
   const Frame frame = frame_of(node.program->impl(), node.bindings,
                                placed.arena != nullptr ? placed.arena->address() : arena, faults);
+  ids.reserve(node.program->program().steps.size());
   const Walker::Each each = [&](hal::NodeId id) { ids.push_back(id); };
   GK_CHECK(walk(g, frame, last, &each));
   return ids;

@@ -56,7 +56,7 @@ struct Executable::Impl {
   int64_t num_driver_nodes = 0;
   UpdateRung rung = UpdateRung::None;
   std::string reason;
-  Walker walker;  // of patches: its buffers
+  Walker walker;         // of patches: its buffers
   std::string unusable;  // why launches are refused; empty: they are not
 
   // Of the last launch: while both stand, everything leased is the timeline's, but for what is new since.

@@ -115,7 +115,6 @@ Result<std::shared_ptr<Graph>> Graph::create(Runtime& rt, std::vector<GraphNode>
   impl->nodes = std::move(nodes);
   impl->num_leases = impl->leases.size();
   impl->num_driver_nodes = impl->driver->graph().num_nodes();
-  impl->num_driver_edges = impl->driver->graph().num_edges();
   return std::make_shared<Graph>(std::move(impl));
 }
 

@@ -24,7 +24,8 @@ struct Graph::Impl {
   std::shared_ptr<Arena> arena;  // the planned one, which the driver graph's nodes name
   std::shared_ptr<DriverGraph> driver;
   std::vector<memory::BlockPtr> spare;  // temporaries that are dead at the end; leased
-  int64_t num_leases = 0, num_driver_nodes = 0, num_driver_edges = 0;
+  int64_t num_leases = 0, num_driver_nodes = 0;
+  int64_t num_driver_edges = 0;  // of a recorded one; a planned one's are counted when somebody asks
 };
 
 /// Bytes of temporaries that planned nodes need together.

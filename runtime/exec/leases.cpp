@@ -84,13 +84,11 @@ Result<LeaseSet> LeaseSet::clone() const {
   LeaseSet copy;
   copy.overlaps_ = overlaps_;
   for (const auto& [k, held] : held_) {
-    Held& made = copy.held_.emplace_hint(copy.held_.end(), k, Held{})->second;
-    made.lease = memory::Lease(held.lease.block());
-    if (made.lease.block() == nullptr) {
+    memory::Lease lease(held.lease.block());
+    if (lease.block() == nullptr) {
       return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already");
     }
-    made.epoch = held.epoch;
-    made.uses = held.uses;
+    copy.held_.emplace_hint(copy.held_.end(), k, Held{std::move(lease), held.epoch, held.uses});
   }
   return copy;
 }

@@ -148,8 +148,7 @@ bool Changed::touches(const Step& s) const {
   }
   return std::any_of(s.args.begin(), s.args.end(), [&](const Arg& a) {
     if (a.kind == Arg::Kind::Pointer) return moved(a.ref);
-    return a.kind == Arg::Kind::ScalarSlot && scalars != nullptr &&
-           scalars->has(static_cast<size_t>(a.slot));
+    return a.kind == Arg::Kind::ScalarSlot && scalars != nullptr && scalars->has(static_cast<size_t>(a.slot));
   });
 }
 

@@ -153,8 +153,7 @@ Result<void> Executable::Impl::check_order(std::span<const Change> changes, std:
     return changed ? view(*change) : NodeView(nodes[static_cast<size_t>(i)]);
   };
   for (const Change& c : changes) {
-    const auto conflict =
-        find_conflict(nodes, leases, static_cast<int32_t>(c.index), view(c), std::cref(at));
+    const auto conflict = find_conflict(nodes, leases, static_cast<int32_t>(c.index), view(c), std::cref(at));
     if (!conflict) continue;
     return fail(missing_order(ErrorKind::Capture, code, view(c), at(conflict->other), *conflict));
   }
@@ -233,8 +232,8 @@ Result<void> Executable::Impl::restore(std::span<const Change> changes) {
     int64_t patched = 0;
     std::lock_guard lock(driver->mutex);
     for (const Change& c : changes) {
-      GK_CHECK(
-          patch(*exec, walker, frame(nodes[c.index], *placed[c.index]), placed[c.index]->ids, c.changed(), patched));
+      GK_CHECK(patch(*exec, walker, frame(nodes[c.index], *placed[c.index]), placed[c.index]->ids,
+                     c.changed(), patched));
     }
     return {};
   };

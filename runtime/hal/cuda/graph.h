@@ -72,6 +72,8 @@ struct State {
   std::string lost;  // why it cannot be used; empty: it can
 
   NodeId next_id() const { return static_cast<NodeId>(entries.size()); }
+  /// Whether every node of the driver's is one that was added here.
+  bool is_all_ours() const { return owned_graph && !has_captured_work && bodies.empty() && handles.empty(); }
   /// Keeps `known` from now on.
   void know_all();
   NodeId add(CUgraph in, Kind kind, std::span<const CUgraphNode> frontier, std::span<const CUgraphNode> own);
