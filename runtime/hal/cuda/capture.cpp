@@ -119,7 +119,7 @@ CUstreamCaptureMode driver_mode(CaptureMode mode) {
 Result<void> begin_capture(State& s, Stream& to, CaptureMode mode, std::span<const NodeId> after) {
   std::lock_guard lock(s.mutex);
   Context& c = *s.context;
-  auto* stream = dynamic_cast<CudaStream*>(&to);
+  auto* stream = exactly<CudaStream>(&to);
   if (stream == nullptr || &stream->context() != &c) {
     return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
   }

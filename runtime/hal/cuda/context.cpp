@@ -190,7 +190,7 @@ Result<Context::Kernels> Context::kernels() {
 }
 
 Result<CUfunction> function_of(const Context& c, Function* f) {
-  const auto* function = dynamic_cast<const CudaFunction*>(f);
+  const auto* function = exactly<CudaFunction>(f);
   if (function == nullptr || function->context != &c) {
     return fail(ErrorKind::Device, "E0506", "this function is not one of the CUDA device");
   }

@@ -8,6 +8,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
+#include <typeinfo>
 
 #include "runtime/hal/cuda/driver.h"
 #include "runtime/hal/cuda/workspaces.h"
@@ -104,8 +106,15 @@ class Relaxed {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
+/// As dynamic_cast to a class that nothing derives from, but at the cost of a comparison.
+template <class T, class Base>
+T* exactly(Base* b) {
+  static_assert(std::is_final_v<T>);
+  return b != nullptr && typeid(*b) == typeid(T) ? static_cast<T*>(b) : nullptr;
+}
+
 /// A kernel with the context that it belongs to.
-class CudaFunction : public Function {
+class CudaFunction final : public Function {
  public:
   CudaFunction(CUfunction f, const Context* c) : handle(f), context(c) {}
   CUfunction handle;
@@ -114,7 +123,7 @@ class CudaFunction : public Function {
 /// Errors: Device E0506 where the function is not one of this context.
 Result<CUfunction> function_of(const Context& c, Function* f);
 
-class CudaEvent : public Event {
+class CudaEvent final : public Event {
  public:
   static Result<std::unique_ptr<Event>> record(std::shared_ptr<Context> context, CUstream stream);
   CudaEvent(std::shared_ptr<Context> context, CUevent e, bool owned = true)
@@ -130,7 +139,7 @@ class CudaEvent : public Event {
   bool owned_;  // else the host program's
 };
 
-class CudaStream : public Stream {
+class CudaStream final : public Stream {
  public:
   static Result<std::unique_ptr<Stream>> create(std::shared_ptr<Context> context);
   /// The host program's own stream. Errors: Device E0510.

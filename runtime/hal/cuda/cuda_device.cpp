@@ -152,7 +152,7 @@ class CudaDevice : public Device {
 
  private:
   Result<CUstream> handle(Stream& s) {
-    auto* stream = dynamic_cast<CudaStream*>(&s);
+    auto* stream = exactly<CudaStream>(&s);
     if (stream == nullptr || &stream->context() != context_.get()) {
       return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
     }

@@ -29,7 +29,7 @@ class CudaGraphExec : public GraphExec {
   ~CudaGraphExec() override { (void)CudaGraphExec::destroy(); }
 
   Result<void> launch(Stream& s) override {
-    auto* to = dynamic_cast<CudaStream*>(&s);
+    auto* to = exactly<CudaStream>(&s);
     Context& c = *state_->context;
     if (exec_ == nullptr || to == nullptr || &to->context() != &c) [[unlikely]] {
       return stream_of(s).map([](CUstream) {});
@@ -138,7 +138,7 @@ class CudaGraphExec : public GraphExec {
     return state_->context->bind();
   }
   Result<CUstream> stream_of(Stream& s) {
-    auto* stream = dynamic_cast<CudaStream*>(&s);
+    auto* stream = exactly<CudaStream>(&s);
     if (stream == nullptr || &stream->context() != state_->context.get()) {
       return fail(ErrorKind::Device, "E0506", "this stream is not one of the CUDA device");
     }

@@ -186,7 +186,7 @@ Result<void> CudaStream::synchronize() {
 Result<std::unique_ptr<Event>> CudaStream::record() { return CudaEvent::record(context_, stream_); }
 
 Result<void> CudaStream::wait(Event& e) {
-  auto* event = dynamic_cast<CudaEvent*>(&e);
+  auto* event = exactly<CudaEvent>(&e);
   if (event == nullptr) return fail(ErrorKind::Device, "E0506", "this event is not one of the CUDA device");
   GK_CHECK(context_->bind());
   return GK_CU(*context_, cuStreamWaitEvent, stream_, event->handle(), 0U);
