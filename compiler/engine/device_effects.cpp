@@ -96,7 +96,10 @@ class DeviceEffects final : public DeviceEffectsBase {
 
   Result<Array> download(const Storage& s) override {
     Memory& m = memory_of(s);
-    if (m.host) return *m.host;
+    if (m.host) {
+      GK_CHECK(refresh(m));
+      return *m.host;
+    }
     GK_CHECK(runtime_->synchronize());
     Array a = Array::zeros(s.type.dtype, s.type.shape());
     GK_CHECK(
@@ -108,8 +111,7 @@ class DeviceEffects final : public DeviceEffectsBase {
     Memory& m = memory_of(s);
     if (m.host) {
       *m.host = a;
-      m.device_copy = nullptr;
-      return {};
+      return host_was_written(m);
     }
     return runtime_->upload(m.block, a.bytes.data(), static_cast<int64_t>(a.bytes.size()), m.offset_bytes);
   }
@@ -119,11 +121,11 @@ class DeviceEffects final : public DeviceEffectsBase {
     auto bytes = static_cast<size_t>(bytes_of(dst));
     if (!from.host || bytes_of(dst) < 0)
       return fail(ErrorKind::Internal, "E0901", "a host copy from device memory");
+    GK_CHECK(refresh(from));
     const std::byte* data = from.host->bytes.data() + offset * size_bytes(src.type.dtype);
     if (to.host) {
-      if (bytes) std::memcpy(to.host->bytes.data(), data, bytes);
-      to.device_copy = nullptr;
-      return {};
+      if (bytes) std::memmove(to.host->bytes.data(), data, bytes);
+      return host_was_written(to);
     }
     // Launches that read the pinned array must be done before the host writes it.
     GK_CHECK(runtime_->synchronize());
@@ -136,7 +138,7 @@ class DeviceEffects final : public DeviceEffectsBase {
   Result<void> execute(Unit& unit) override {
     ++counters.units;
     GK_TRY(auto loaded, program_of(unit.module, layout));
-    GK_TRY(auto bindings, bind(unit));
+    GK_TRY(auto bindings, bind(unit, collected != nullptr || runtime_->recording() != nullptr));
     if (collected) {
       collected->push_back({std::move(loaded), std::move(bindings), unit.span});
       return {};
@@ -157,7 +159,7 @@ class DeviceEffects final : public DeviceEffectsBase {
     for (auto& u : units) {
       exec::GraphNode n;
       GK_TRY(n.program, program_of(u.module));
-      GK_TRY(n.bindings, bind(u));
+      GK_TRY(n.bindings, bind(u, true));
       n.name = u.name;
       n.span = u.span;
       for (int a : u.after) n.after.push_back(a);
@@ -212,7 +214,7 @@ class DeviceEffects final : public DeviceEffectsBase {
 
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
     GK_TRY(auto loaded, program_of(unit.module));
-    GK_TRY(auto bindings, bind(unit));
+    GK_TRY(auto bindings, bind(unit, true));
     if (eager) {
       auto& n = static_cast<ExecState*>(exec.get())->nodes[static_cast<size_t>(node)];
       n.program = std::move(loaded);
@@ -231,6 +233,7 @@ class DeviceEffects final : public DeviceEffectsBase {
     for (const auto& [from, to] : pairs) {
       GK_TRY(auto a, slot_of(*from));
       GK_TRY(auto b, slot_of(*to));
+      memory_of(*to).written_by_graphs = true;
       blocks.push_back({a, b});
     }
     if (eager) {
@@ -254,8 +257,9 @@ class DeviceEffects final : public DeviceEffectsBase {
                                Span span) override {
     exec::Bindings bindings;
     std::vector<std::pair<const void*, int64_t>> bound;
-    for (const auto& s : slots) {
-      GK_TRY(auto slot, slot_of(*s));
+    for (size_t i = 0; i < slots.size(); ++i) {
+      GK_TRY(auto slot, slot_of(*slots[i]));
+      if (module.slots[i].is_output) memory_of(*slots[i]).written_by_graphs = true;
       bound.emplace_back(slot.block.get(), slot.offset_bytes);
       bindings.slots.push_back(std::move(slot));
     }
@@ -333,11 +337,32 @@ class DeviceEffects final : public DeviceEffectsBase {
     return exec::SlotBinding{m.device_copy, 0};
   }
 
-  Result<exec::Bindings> bind(const Unit& unit) {
+  // The host reads a host array: what the device wrote comes back first.
+  Result<void> refresh(Memory& m) {
+    if (!m.device_copy || !(m.copy_is_newer || m.written_by_graphs)) return {};
+    GK_CHECK(runtime_->synchronize());
+    GK_CHECK(runtime_->download(m.host->bytes.data(), m.device_copy,
+                                static_cast<int64_t>(m.host->bytes.size())));
+    m.copy_is_newer = false;
+    return {};
+  }
+
+  // Graphs name the copy: it stays the same block.
+  Result<void> host_was_written(Memory& m) {
+    m.copy_is_newer = false;
+    if (!m.device_copy) return {};
+    return runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size()));
+  }
+
+  // `repeated`: it may run at any time from now on.
+  Result<exec::Bindings> bind(const Unit& unit, bool repeated = false) {
     exec::Bindings b;
-    for (const auto& s : unit.slots) {
-      GK_TRY(auto slot, slot_of(*s));
+    for (size_t i = 0; i < unit.slots.size(); ++i) {
+      GK_TRY(auto slot, slot_of(*unit.slots[i]));
       b.slots.push_back(std::move(slot));
+      if (!unit.module.slots[i].is_output) continue;
+      Memory& m = memory_of(*unit.slots[i]);
+      (repeated ? m.written_by_graphs : m.copy_is_newer) = true;
     }
     b.scalars = unit.module.params;
     return b;

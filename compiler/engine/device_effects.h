@@ -19,6 +19,9 @@ struct Memory {
   int64_t offset_bytes = 0;             // where the array begins in it
   std::shared_ptr<interp::Array> host;  // host placement
   memory::BlockPtr device_copy;         // of a host array, made at its first use on the device
+  // What the device wrote stands in the copy alone until the host reads the array.
+  bool copy_is_newer = false;
+  bool written_by_graphs = false;  // any launch may have written the copy
 };
 
 /// What the embedding interface asks beside sema.
