@@ -341,8 +341,8 @@ class DeviceEffects final : public DeviceEffectsBase {
   Result<void> refresh(Memory& m) {
     if (!m.device_copy || !(m.copy_is_newer || m.written_by_graphs)) return {};
     GK_CHECK(runtime_->synchronize());
-    GK_CHECK(runtime_->download(m.host->bytes.data(), m.device_copy,
-                                static_cast<int64_t>(m.host->bytes.size())));
+    GK_CHECK(
+        runtime_->download(m.host->bytes.data(), m.device_copy, static_cast<int64_t>(m.host->bytes.size())));
     m.copy_is_newer = false;
     return {};
   }

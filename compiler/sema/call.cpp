@@ -284,14 +284,16 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   // A captured function is checked as what it is.
   const bool as_capture = fn.captured && !running() && !capturing();
   if (as_capture) ++capture_depth_;
+  const size_t known = errors_.size();
   auto r = run_fn_body(fn, inner);
   if (as_capture) --capture_depth_;
-  if (!r) {
-    Error e = std::move(r.error());
-    if (e.labels.size() < 4 && e.span.begin != call.span.begin)
-      e = std::move(e).label(call.span, "in this call");
-    return fail(std::move(e));
-  }
+  const auto in_this_call = [&](Error e) {
+    const bool tell = e.labels.size() < 4 && e.span.begin != call.span.begin;
+    return tell ? std::move(e).label(call.span, "in this call") : std::move(e);
+  };
+  // Checking of a body goes on after an error in it: those were recorded.
+  for (size_t i = known; i < errors_.size(); ++i) errors_[i] = in_this_call(std::move(errors_[i]));
+  if (!r) return fail(in_this_call(std::move(r.error())));
   if (memo) check_memo_[key] = *r;
   return r;
 }

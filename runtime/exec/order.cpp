@@ -92,7 +92,7 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
         if (mine.begin >= theirs.end || theirs.begin >= mine.end) continue;
         if (!order) order.emplace(nodes, index, node.declared);
         if (order->with(u.node)) continue;
-        found = Conflict{u.node, static_cast<int32_t>(slot), there.written, here.written};
+        found = Conflict{u.node, static_cast<int32_t>(slot), u.slot, there.written, here.written};
       }
     };
     leases.overlapping(bound.block.get(), look);
@@ -102,14 +102,19 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
 
 Error missing_order(ErrorKind kind, std::string_view code, const NodeView& node, const NodeView& other,
                     const Conflict& c) {
-  const std::string& slot = node.program->program().slots[static_cast<size_t>(c.slot)].name;
-  const std::string array = slot.empty() ? fmt::format("array {}", c.slot) : fmt::format("'{}'", slot);
-  return make_error(kind, code,
-                    fmt::format("nodes '{}' and '{}' both use {}, but no order between them is declared",
-                                other.declared.name, node.declared.name, array),
-                    node.declared.span)
-      .note(fmt::format("'{}' {} {} and '{}' {} it", other.declared.name, verb(c.written_there), array,
-                        node.declared.name, verb(c.written_here)));
+  // What a program calls it, which need not be what the caller does.
+  const auto use = [](const NodeView& n, int32_t slot, bool written) {
+    const std::string& name = n.program->program().slots[static_cast<size_t>(slot)].name;
+    return fmt::format("`{}` {} it{}", n.declared.name, verb(written),
+                       name.empty() ? "" : fmt::format(" as `{}`", name));
+  };
+  return make_error(
+             kind, code,
+             fmt::format("nodes `{}` and `{}` use the same array, but no order between them is declared",
+                         other.declared.name, node.declared.name),
+             node.declared.span)
+      .note(use(other, c.other_slot, c.written_there) + ", " + use(node, c.slot, c.written_here))
+      .help(fmt::format("let `{}` come after `{}`", node.declared.name, other.declared.name));
 }
 
 }  // namespace gk::exec

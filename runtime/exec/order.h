@@ -35,7 +35,7 @@ class Order {
 
 struct Conflict {
   int32_t other = -1;
-  int32_t slot = -1;  // of the node that was asked about
+  int32_t slot = -1, other_slot = -1;
   bool written_there = false, written_here = false;
 };
 /// The first conflict of `node`, at `index`, with any other node, whose present state `at` gives. `leases`

@@ -213,7 +213,7 @@ TEST_P(ExecLadder, the_declared_order_stands) {
   const auto refused = e->update(1, reader, bind({y, x}));
   EXPECT_EQ(code_of(refused), "E0705");
   EXPECT_EQ(refused.error().message,
-            "nodes 'a' and 'b' both use 'x1', but no order between them is declared");
+            "nodes `a` and `b` use the same array, but no order between them is declared");
   EXPECT_EQ(refused.error().span.begin, 2U);
   const std::pair<exec::SlotBinding, exec::SlotBinding> pair{{z, 0}, {x, 0}};
   EXPECT_EQ(code_of(e->rebind({&pair, 1})), "E0706");

@@ -265,8 +265,9 @@ TEST_P(ExecRecording, an_order_that_is_missing_is_named) {
   const auto missing = exec::run(*rt, ax, bind({y, x}, {2}), Span{1, 21, 25});
   expect_error(missing, "E0701");
   EXPECT_EQ(missing.error().message,
-            "nodes 'a' and 'b' both use 'x1', but no order between them is declared");
-  EXPECT_EQ(missing.error().notes.at(0), "'a' writes 'x1' and 'b' reads it");
+            "nodes `a` and `b` use the same array, but no order between them is declared");
+  EXPECT_EQ(missing.error().notes.at(0), "`a` writes it as `x0`, `b` reads it as `x1`");
+  EXPECT_EQ(missing.error().helps.at(0), "let `b` come after `a`");
   EXPECT_EQ(missing.error().span.begin, 21U);
   // What shares nothing may be there, and the recording goes on.
   GK_OK(exec::run(*rt, p, bind({y}, {2})));
@@ -314,7 +315,7 @@ TEST_P(ExecRecording, temporaries_of_unordered_nodes_are_no_conflict) {
   const auto refused = e->update(1, ax, bind({y, y}, {1}));
   expect_error(refused, "E0705");
   EXPECT_EQ(refused.error().message,
-            "nodes 'b' and 'a' both use 'x0', but no order between them is declared");
+            "nodes `b` and `a` use the same array, but no order between them is declared");
   GK_OK(e->update(1, ax, bind({x, x}, {1})));
   GK_OK(e->launch(*rt));
   EXPECT_TRUE(all(x, 8));
