@@ -26,7 +26,7 @@ struct EngineOptions {
   int64_t memory_limit_bytes = 0;  // 0: the device's own
   std::string cache_dir{};         // where compiled code is kept between processes; empty: the default one
   bool use_cache = true;
-  int host_threads = 0;                // of the host device; 0: all cores
+  int host_threads = 0;                // of the host device; 0: as many as the process may use, which is the most
   CUctx_st* native_context = nullptr;  // a CUcontext to live in; null: the device's primary one
   /// What programs print; null: standard output. Called on the thread that runs the program.
   std::function<void(std::string_view)> out{};

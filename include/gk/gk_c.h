@@ -67,7 +67,7 @@ typedef struct gk_engine_options {
   int64_t memory_limit_bytes; /* 0: the device's own */
   const char* cache_dir;      /* NULL: the default one */
   bool no_cache;
-  int host_threads;                /* 0: all cores */
+  int host_threads;                /* 0: as many as the process may use, which is the most */
   struct CUctx_st* native_context; /* NULL: the device's primary one */
 } gk_engine_options;
 

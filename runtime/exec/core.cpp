@@ -18,6 +18,7 @@ Core::~Core() {
   for (memory::Timeline* t : timelines_) {
     if (t->busy()) (void)t->wait();
   }
+  adopted_.clear();
   if (pool_ != nullptr) (void)pool_->retired().drain();
 }
 
@@ -181,6 +182,46 @@ void Core::enlist(const std::shared_ptr<Faults>& f) {
   std::lock_guard lock(mutex_);
   std::erase_if(faults_, [](const auto& other) { return other.expired(); });
   faults_.push_back(f);
+}
+
+void Core::adopt(const std::shared_ptr<Faults>& f, memory::Timeline& t) {
+  if (!f->pending()) return;
+  Adopted a{f, nullptr};
+  // Where the stream cannot be asked now, the next wait is the only one that looks.
+  if (Result<std::shared_ptr<hal::Event>> event = t.event()) a.after = std::move(*event);
+  std::lock_guard lock(mutex_);
+  adopted_.push_back(std::move(a));
+}
+
+template <class F>
+void Core::sift_adopted(F is_over) {
+  std::vector<Adopted> all;
+  {
+    std::lock_guard lock(mutex_);
+    if (adopted_.empty()) return;
+    all.swap(adopted_);
+  }
+  // Events are asked without the lock.
+  std::erase_if(all, [&](const Adopted& a) {
+    const Result<bool> done = a.after == nullptr ? Result<bool>(true) : a.after->done();
+    return is_over(*a.faults, !done || *done);
+  });
+  std::lock_guard lock(mutex_);
+  adopted_.insert(adopted_.end(), std::make_move_iterator(all.begin()), std::make_move_iterator(all.end()));
+}
+
+void Core::tidy_adopted() {
+  sift_adopted([](const Faults& f, bool done) { return done && !f.there(); });
+}
+
+Result<void> Core::raise_adopted() {
+  Result<void> outcome;
+  sift_adopted([&](Faults& f, bool done) {
+    if (!outcome) return false;
+    outcome = f.raise(*this);
+    return !outcome || done;
+  });
+  return outcome;
 }
 
 void Core::keep(std::shared_ptr<void> kept) {

@@ -4,6 +4,7 @@
 // is one thread's.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -30,6 +31,9 @@ class Faults {
   }
   /// The program is unloaded; a fault that is pending may name it.
   void remember(int64_t first_step, std::shared_ptr<const program::Program> p);
+  bool pending() const { return pending_.load(std::memory_order_relaxed); }
+  /// Whether work done by now has left a fault.
+  bool there() const;
   /// Raises the fault that work done by now has left. Errors: Runtime E0801, E0802.
   Result<void> raise(const class Core& core);
 
@@ -73,6 +77,12 @@ class Core : public std::enable_shared_from_this<Core> {
   /// The program that a step number belongs to, with the number of its first step.
   std::shared_ptr<const program::Program> find(int64_t step, int64_t& first_step) const;
   void enlist(const std::shared_ptr<Faults>& f);
+  /// A runtime goes that has not waited for its work: whoever waits next hears of a fault in it.
+  void adopt(const std::shared_ptr<Faults>& f, memory::Timeline& t);
+  /// Forgets those whose work is done without a fault.
+  void tidy_adopted();
+  /// Raises one fault of work whose runtime is gone. Errors: Runtime E0801, E0802.
+  Result<void> raise_adopted();
 
   /// The driver failed to destroy what uses `kept`: it is held as long as the device is.
   void keep(std::shared_ptr<void> kept);
@@ -101,6 +111,14 @@ class Core : public std::enable_shared_from_this<Core> {
   std::map<int64_t, std::shared_ptr<const program::Program>> programs_;
   int64_t next_step_ = 0;
   std::vector<std::weak_ptr<Faults>> faults_;
+  struct Adopted {
+    std::shared_ptr<Faults> faults;
+    std::shared_ptr<hal::Event> after;  // null: its work is done
+  };
+  std::vector<Adopted> adopted_;
+  /// Removes those of which `is_over(faults, whether its work is done)`.
+  template <class F>
+  void sift_adopted(F is_over);
   std::vector<std::shared_ptr<void>> kept_;
 };
 
@@ -111,6 +129,7 @@ struct Runtime::Impl {
   memory::Timeline* timeline = nullptr;
   bool foreign = false;  // the stream is the host program's
   std::shared_ptr<Faults> faults;
+  std::vector<std::shared_ptr<Faults>> launched;  // of other runtimes' graphs, launched here since the last wait
   memory::BlockPtr arena;                       // shared by small eager runs: the stream orders them
   std::unique_ptr<hal::Stream> capture_stream;  // for recordings; never given work outside of one
   std::shared_ptr<RecordingState> recording;
@@ -119,10 +138,12 @@ struct Runtime::Impl {
   /// Errors: Capture E0711.
   Result<void> ready();
   Result<memory::BlockPtr> arena_for(int64_t size_bytes);
-  /// To be called before work is given to the stream.
-  void submitting() {
+  /// To be called before work is given to the stream; `f` is where it reports, if it may.
+  void submitting(const std::shared_ptr<Faults>& f, bool may_report) {
     timeline->mark_busy();
-    faults->expect(false);
+    if (!may_report) return;
+    f->expect(f != faults);
+    if (f != faults && std::find(launched.begin(), launched.end(), f) == launched.end()) launched.push_back(f);
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gk::exec {
 namespace {
 
@@ -27,6 +29,14 @@ const std::vector<GraphNode>& Executable::nodes() const { return impl_->nodes; }
 Result<void> Executable::close() { return impl_->close(); }
 
 Executable::Impl::~Impl() { (void)close(); }
+
+void Executable::Impl::set_nodes(std::vector<GraphNode> all, std::vector<PlacedPtr> their_places) {
+  nodes = std::move(all);
+  placed = std::move(their_places);
+  may_report = std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& n) {
+    return n.program != nullptr && n.program->program().uses_faults;
+  });
+}
 
 Result<void> Executable::Impl::usable() const {
   if (exec == nullptr) return fail(ErrorKind::Capture, "E0716", "the executable was closed");
@@ -133,8 +143,7 @@ Result<void> Executable::launch(Runtime& rt, int64_t times) {
   Runtime::Impl& r = rt.impl();
   GK_CHECK(check_use(e, r, "launched"));
   GK_CHECK(e.acquire(r));
-  r.timeline->mark_busy();
-  e.faults->expect(e.faults != r.faults);
+  r.submitting(e.faults, e.may_report);
   hal::Stream& stream = r.stream();
   for (int64_t i = 0; i < times; ++i) GK_CHECK(e.exec->launch(stream));
   // Note [Launches and departures]: what another timeline took over meanwhile may have been ordered before

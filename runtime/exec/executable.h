@@ -21,6 +21,7 @@ struct Executable::Impl {
     Changed changed() const { return {arena, &slots, &scalars, everything}; }
   };
   ~Impl();
+  void set_nodes(std::vector<GraphNode> all, std::vector<PlacedPtr> their_places);
   Result<void> close();
   Result<void> usable() const;
   /// Orders `rt`'s stream after what used the memory last.
@@ -45,6 +46,7 @@ struct Executable::Impl {
 
   std::shared_ptr<Core> core;
   std::shared_ptr<Faults> faults;
+  bool may_report = false;           // some node has a check that may find a fault
   memory::Timeline* home = nullptr;  // as the graph's
   bool planned = false;
   std::vector<GraphNode> nodes;

@@ -57,21 +57,25 @@ void Faults::remember(int64_t first_step, std::shared_ptr<const program::Program
   late_[first_step] = std::move(p);
 }
 
+bool Faults::there() const {
+  auto* record = static_cast<program::FaultRecord*>(record_->host_address());
+  // Claimed and not complete: written by work of another runtime, which is still running.
+  return std::atomic_ref(record->state).load(std::memory_order_acquire) == kComplete;
+}
+
 Result<void> Faults::raise(const Core& core) {
   if (!shared_.load(std::memory_order_relaxed)) pending_.store(false, std::memory_order_relaxed);
   auto* record = static_cast<program::FaultRecord*>(record_->host_address());
-  std::atomic_ref state(record->state);
-  // Claimed and not complete: written by work of another runtime, which is still running.
-  const bool there = state.load(std::memory_order_acquire) == kComplete;
+  const bool found = there();
   std::lock_guard lock(mutex_);
-  if (!there) {
+  if (!found) {
     if (!shared_.load(std::memory_order_relaxed)) late_.clear();
     while (late_.size() > kLateMost) late_.erase(late_.begin());
     return {};
   }
   program::FaultRecord r = *record;
   *record = {.state = kComplete};
-  state.store(0, std::memory_order_release);
+  std::atomic_ref(record->state).store(0, std::memory_order_release);
   Error e;
   int64_t first_step = 0;
   if (const auto p = core.find(r.step, first_step); p != nullptr && step_of(*p, first_step, r.step)) {

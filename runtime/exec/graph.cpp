@@ -134,8 +134,7 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   e->faults = g.faults;
   e->home = g.home;
   e->planned = g.planned;
-  e->nodes = g.nodes;
-  e->placed = g.placed;
+  e->set_nodes(g.nodes, g.placed);
   GK_TRY(e->leases, g.leases.clone());
   const bool taken = g.driver.use_count() > 1;  // an executable of it may be there
   // The driver graph's nodes name the graph's own arena, which the first executable gets; other ones are

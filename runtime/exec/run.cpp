@@ -79,7 +79,7 @@ Result<void> run(Runtime& rt, const std::shared_ptr<Loaded>& program, const Bind
     GK_CHECK(arena->acquire(*r.timeline));
   }
   for (const SlotBinding& slot : bindings.slots) GK_CHECK(slot.block->acquire(*r.timeline));
-  r.submitting();
+  r.submitting(r.faults, program->program().uses_faults);
   const Frame frame =
       frame_of(program->impl(), bindings, arena ? arena->address() : nullptr, r.faults->address());
   hal::NodeId last = -1;

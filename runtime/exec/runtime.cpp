@@ -40,6 +40,8 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() {
   if (impl_->recording != nullptr) impl_->recording->abandon(*impl_);
   impl_->arena.reset();
+  impl_->core->adopt(impl_->faults, *impl_->timeline);
+  for (const auto& f : impl_->launched) impl_->core->adopt(f, *impl_->timeline);
   impl_->core->leave(impl_->timeline, impl_->foreign);
 }
 
@@ -92,7 +94,10 @@ Result<void> Runtime::synchronize() {
   GK_CHECK(r.timeline->wait());
   r.core->tidy();
   r.core->retired().drain();
-  return r.faults->raise(*r.core);
+  GK_CHECK(r.faults->raise(*r.core));
+  for (const auto& f : r.launched) GK_CHECK(f->raise(*r.core));
+  r.launched.clear();
+  return r.core->raise_adopted();
 }
 
 Result<void> Runtime::upload(const memory::BlockPtr& dst, const void* src, int64_t size_bytes,
@@ -143,6 +148,7 @@ Result<void> Runtime::reclaim() {
   r.arena.reset();
   r.core->tidy();
   GK_CHECK(r.core->pool().reclaim());
+  r.core->tidy_adopted();
   return r.core->device().trim_graph_memory();
 }
 

@@ -27,6 +27,33 @@ bool same(const SlotBinding& a, const SlotBinding& b) {
   return a.block == b.block && a.offset_bytes == b.offset_bytes;
 }
 
+/// A node's kernels count on what they write being nothing else that they are given.
+Result<void> check_apart(const GraphNode& node, const Loaded::Impl& program, const Bindings& b,
+                         const Marks& changed) {
+  const auto at = [&](size_t i) {
+    return reinterpret_cast<uintptr_t>(b.slots[i].block->address()) +
+           static_cast<uintptr_t>(b.slots[i].offset_bytes);
+  };
+  for (size_t i = 0; i < b.slots.size(); ++i) {
+    if (!changed.has(i)) continue;
+    for (size_t j = 0; j < b.slots.size(); ++j) {
+      const SlotUse &a = program.uses[i], &c = program.uses[j];
+      if (i == j || !(a.written || c.written) || !(a.read || a.written) || !(c.read || c.written)) continue;
+      if (at(i) + static_cast<uintptr_t>(a.begin_bytes) >= at(j) + static_cast<uintptr_t>(c.end_bytes) ||
+          at(j) + static_cast<uintptr_t>(c.begin_bytes) >= at(i) + static_cast<uintptr_t>(a.end_bytes)) {
+        continue;
+      }
+      const std::vector<program::Slot>& slots = program.program->slots;
+      return fail(make_error(ErrorKind::Capture, "E0706",
+                             fmt::format("arrays `{}` and `{}` of a node would share memory, and one of them "
+                                         "is written",
+                                         slots[i].name, slots[j].name),
+                             node.span));
+    }
+  }
+  return {};
+}
+
 /// Of all operations in order, who made them; `ids` gets their nodes.
 std::string kinds(const std::vector<PlacedPtr>& placed, std::vector<hal::NodeId>& ids) {
   std::string out;
@@ -140,6 +167,7 @@ Result<void> Executable::rebind(std::span<const std::pair<SlotBinding, SlotBindi
   std::sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
   for (const Impl::Change& c : changes) {
     GK_CHECK(check_bindings(c.program->program(), c.bindings, e.nodes[c.index].span));
+    GK_CHECK(check_apart(e.nodes[c.index], c.program->impl(), c.bindings, c.slots));
   }
   return e.apply(changes, "E0706");
 }
@@ -326,6 +354,7 @@ void Executable::Impl::commit(std::span<Change> changes) {
       now.arena = c.placed->arena;
       placed[c.index] = std::make_shared<const Placed>(std::move(now));
     }
+    may_report = may_report || c.program->program().uses_faults;
     node.program = std::move(c.program);
     node.bindings = std::move(c.bindings);
   }
@@ -369,8 +398,7 @@ Result<void> Executable::update(const Graph& other) {
     for (hal::NodeId& id : now.ids) id = mine[next++];
     placed.push_back(std::make_shared<const Placed>(std::move(now)));
   }
-  e.nodes = g.nodes;
-  e.placed = std::move(placed);
+  e.set_nodes(g.nodes, std::move(placed));
   e.leases = std::move(leases);
   e.arena = g.arena;
   e.planned = g.planned;

@@ -245,6 +245,8 @@ Result<BlockPtr> Pool::allocate(int64_t size_bytes, hal::Placement placement, Ti
 }
 
 BlockPtr Pool::wrap(void* address, int64_t size_bytes, hal::Placement placement, std::function<void()> gone) {
+  // Whoever wraps in a loop need neither wait nor allocate: what was let go of earlier ends here.
+  impl_->retired->drain(kDrainedAtOnce);
   auto state = std::make_unique<Block::State>();
   state->pool = impl_;
   state->placement = placement;

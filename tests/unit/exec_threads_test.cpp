@@ -148,7 +148,7 @@ TEST_P(ExecThreads, two_threads_launch_in_turns) {
   EXPECT_TRUE(all(b, 65));
 }
 
-TEST_P(ExecThreads, a_fault_is_raised_where_the_work_was_made) {
+TEST_P(ExecThreads, a_fault_is_raised_where_the_work_was_given) {
   Builder b = builder();
   const auto p = load(b.slots(1).add(b.array(0), f(1)).fault(7, 5).build());
   const auto x = block(0);
@@ -157,12 +157,30 @@ TEST_P(ExecThreads, a_fault_is_raised_where_the_work_was_made) {
   GK_OK(rt->synchronize());
   EXPECT_EQ(code_of(other->synchronize()), "E0801");
   GK_OK(other->synchronize());
-  // An executable reports to the runtime that it was made by.
+  // Whoever launches an executable hears of it, not the runtime that made it.
   const auto e = make(p, bind({x}));
   GK_OK(e->launch(*other));
+  EXPECT_EQ(code_of(other->synchronize()), "E0801");
   GK_OK(other->synchronize());
-  EXPECT_EQ(code_of(rt->synchronize()), "E0801");
   GK_OK(rt->synchronize());
+}
+
+TEST_P(ExecThreads, a_fault_of_a_runtime_that_is_gone_is_raised_by_the_next_wait_of_another) {
+  Builder b = builder();
+  const auto p = load(b.slots(1).add(b.array(0), f(1)).fault(7, 5).build());
+  const auto x = block(0);
+  const auto e = make(p, bind({x}));
+  const auto by_call = [&](exec::Runtime& gone) { return exec::run(gone, p, bind({x})); };
+  const auto by_launch = [&](exec::Runtime& gone) { return e->launch(gone); };
+  for (const auto& give : {std::function<Result<void>(exec::Runtime&)>(by_call), {by_launch}}) {
+    auto gone = need(rt->fork());
+    GK_OK(give(*gone));
+    gone.reset();
+    EXPECT_TRUE(all(x, 1)) << "reading waits for the work";
+    EXPECT_EQ(code_of(rt->synchronize()), "E0801");
+    GK_OK(rt->synchronize());
+    need(rt->upload(x, std::vector<float>(static_cast<size_t>(kN), 0).data(), kN * 4));
+  }
 }
 
 TEST_P(ExecThreads, an_executable_outlives_the_runtime_that_made_it) {
@@ -173,6 +191,7 @@ TEST_P(ExecThreads, an_executable_outlives_the_runtime_that_made_it) {
   const auto e = need(need(exec::Graph::create(*maker, {{"", p, bind({x}), {}, {}}}, "g"))->instantiate());
   maker.reset();
   GK_OK(e->launch(*rt, 2));
+  EXPECT_EQ(code_of(rt->synchronize()), "E0801");
   GK_OK(rt->synchronize());
   EXPECT_TRUE(all(x, 2));
 }

@@ -12,7 +12,7 @@ namespace gk::hal::host {
 
 class Workers {
  public:
-  /// 0: as many threads as the process may use.
+  /// 0: as many threads as the process may use, which with oneTBB are also the most.
   explicit Workers(int threads);
   ~Workers();
   int threads() const { return threads_; }

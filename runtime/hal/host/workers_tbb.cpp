@@ -4,6 +4,8 @@
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 
+#include <algorithm>
+
 #include "runtime/hal/host/workers.h"
 
 namespace gk::hal::host {
@@ -13,8 +15,9 @@ struct Workers::Impl {
   tbb::task_arena arena;
 };
 
-Workers::Workers(int threads) : threads_(threads > 0 ? threads : tbb::info::default_concurrency()) {
-  if (threads_ < 1) threads_ = 1;
+// oneTBB gives an arena no more threads than there are, warns of more, and breaks where they are far more.
+Workers::Workers(int threads) : threads_(std::max(1, tbb::info::default_concurrency())) {
+  if (threads > 0) threads_ = std::min(threads, threads_);
   if (threads_ > 1) impl_ = std::make_unique<Impl>(threads_);
 }
 

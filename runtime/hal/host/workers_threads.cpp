@@ -14,6 +14,8 @@
 namespace gk::hal::host {
 namespace {
 
+constexpr int kMost = 1024;  // threads
+
 struct Job {
   int64_t count = 0;
   void (*body)(void*, int64_t) = nullptr;
@@ -70,7 +72,7 @@ struct Workers::Impl {
 };
 
 Workers::Workers(int threads)
-    : threads_(threads > 0 ? threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {
+    : threads_(threads > 0 ? std::min(threads, kMost) : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {
   if (threads_ > 1) impl_ = std::make_unique<Impl>(threads_);
 }
 
