@@ -26,7 +26,7 @@ struct EngineOptions {
   int64_t memory_limit_bytes = 0;  // 0: the device's own
   std::string cache_dir{};         // where compiled code is kept between processes; empty: the default one
   bool use_cache = true;
-  int host_threads = 0;                // of the host device; 0: as many as the process may use, which is the most
+  int host_threads = 0;  // of the host device; 0: as many as the process may use, which is the most
   CUctx_st* native_context = nullptr;  // a CUcontext to live in; null: the device's primary one
   /// What programs print; null: standard output. Called on the thread that runs the program.
   std::function<void(std::string_view)> out{};
@@ -55,7 +55,7 @@ class Engine {
   EngineStats stats() const;
   void reset_peak();
   /// Waits for the device, then gives all memory that is cached, releases that wait and the memory of graphs
-  /// back to the driver. Errors: E0708 (a graph is being made).
+  /// back to the driver. Errors: E0708 (a graph of this engine is being made, by whatever thread).
   void reclaim() { try_reclaim().value(); }
   Result<void> try_reclaim();
   /// What releases failed to give back, each noted once.

@@ -101,8 +101,8 @@ class Tensor {
   static Result<Tensor> try_wrap(Context& ctx, void* pointer, DType dtype, Shape shape,
                                  WrapOptions options = {});
   /// Takes an array over from another library. Its deleter is called once when nothing here uses it any more;
-  /// after an error it still belongs to the caller. Errors: E0513 (device, dtype, strides or version that
-  /// cannot be taken).
+  /// after an error it still belongs to the caller. Errors: those of wrap, E0513 (device, dtype, strides or
+  /// version that cannot be taken).
   static Tensor from_dlpack(Context& ctx, dlpack::ManagedTensorVersioned* m, ImportOptions options = {}) {
     return try_from_dlpack(ctx, m, std::move(options)).value();
   }

@@ -129,8 +129,9 @@ struct Runtime::Impl {
   memory::Timeline* timeline = nullptr;
   bool foreign = false;  // the stream is the host program's
   std::shared_ptr<Faults> faults;
-  std::vector<std::shared_ptr<Faults>> launched;  // of other runtimes' graphs, launched here since the last wait
-  memory::BlockPtr arena;                       // shared by small eager runs: the stream orders them
+  std::vector<std::shared_ptr<Faults>>
+      launched;            // of other runtimes' graphs, launched here since the last wait
+  memory::BlockPtr arena;  // shared by small eager runs: the stream orders them
   std::unique_ptr<hal::Stream> capture_stream;  // for recordings; never given work outside of one
   std::shared_ptr<RecordingState> recording;
 
@@ -143,7 +144,8 @@ struct Runtime::Impl {
     timeline->mark_busy();
     if (!may_report) return;
     f->expect(f != faults);
-    if (f != faults && std::find(launched.begin(), launched.end(), f) == launched.end()) launched.push_back(f);
+    if (f != faults && std::find(launched.begin(), launched.end(), f) == launched.end())
+      launched.push_back(f);
   }
 };
 

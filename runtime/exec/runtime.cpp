@@ -125,7 +125,7 @@ Result<void> Runtime::download(void* dst, const memory::BlockPtr& src, int64_t s
   const memory::Timeline::Wait wait = r.timeline->begin_wait();
   GK_CHECK(device().read(dst, from, size_bytes, stream()));
   r.timeline->end_wait(wait);
-  return {};
+  return r.core->raise_adopted();  // it came after whoever wrote this memory
 }
 
 Result<void> Runtime::host_call(std::function<void()> f) {

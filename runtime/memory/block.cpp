@@ -37,7 +37,13 @@ void Block::State::give_back() {
   pool->retired->publish(
       "telling the owner of wrapped memory",
       [f = std::move(gone)]() -> Result<void> {
-        f();
+        try {
+          f();
+        } catch (const std::exception& e) {
+          return fail(ErrorKind::Usage, "E0512", std::string("it threw: ") + e.what());
+        } catch (...) {
+          return fail(ErrorKind::Usage, "E0512", "it threw what is no std::exception");
+        }
         return {};
       },
       std::move(after));

@@ -43,7 +43,9 @@ Result<Chunk*> Pool::Impl::grow(int64_t size_bytes, hal::Placement p) {
   int64_t wanted = size_bytes;
   {
     std::lock_guard lock(mutex);
-    if (small && room() >= kSmallSegment) wanted = kSmallSegment;
+    // Of a small limit, a segment for small blocks takes a small part only.
+    const int64_t segment = limit_bytes > 0 ? std::min(kSmallSegment, limit_bytes / 32) : kSmallSegment;
+    if (small && room() >= segment) wanted = std::max(wanted, segment / kAlignment * kAlignment);
     if (wanted > room()) return static_cast<Chunk*>(nullptr);
     growing_bytes += wanted;
   }
@@ -215,6 +217,9 @@ Result<BlockPtr> Pool::allocate(int64_t size_bytes, hal::Placement placement, Ti
     Error e = make_error(ErrorKind::OutOfMemory, "E0601",
                          fmt::format("out of memory: asked for {} bytes, in use {} bytes, {}", size_bytes,
                                      now.in_use_bytes, limit));
+    if (now.cached_bytes > 0) {
+      e.notes.push_back(fmt::format("{} bytes more lie free between what is in use", now.cached_bytes));
+    }
     if (impl_->retired->captures() > 0) {
       e.notes.emplace_back("nothing is given back to the driver while a capture is active");
     }

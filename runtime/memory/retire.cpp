@@ -38,7 +38,7 @@ bool ready(const Ending& e) {
 
 struct RetireList::State {
   mutable std::mutex mutex;         // all but `pending`; never held while an ending or an event is asked
-  std::condition_variable changed;  // of running, captures
+  std::condition_variable changed;  // of running
   std::list<Ending> endings;        // oldest first, but that bounded drains move what was not ready back
   int64_t running = 0;              // drains at work
   int64_t blocking = 0;             // blocking releases in progress
@@ -148,7 +148,6 @@ void RetireList::end_capture() {
     if (mine == s.capturing.end()) mine = std::prev(mine);  // ended by another thread than began it
     s.capturing.erase(mine);
     if (!s.capturing.empty()) return;
-    s.changed.notify_all();
   }
   drain();
 }
@@ -160,15 +159,12 @@ int64_t RetireList::captures() const {
 
 Result<std::unique_ptr<RetireList::Blocking>> RetireList::begin_blocking() {
   State& s = *state_;
-  std::unique_lock lock(s.mutex);
-  const auto own = std::find(s.capturing.begin(), s.capturing.end(), std::this_thread::get_id());
-  if (inside_ending || own != s.capturing.end()) {
+  std::lock_guard lock(s.mutex);
+  if (inside_ending || !s.capturing.empty()) {
     return fail(ErrorKind::Capture, "E0708",
-                inside_ending
-                    ? "a release that waits for the device cannot begin inside an ending"
-                    : "a release that waits for the device cannot begin while this thread captures");
+                inside_ending ? "a release that waits for the device cannot begin inside an ending"
+                              : "memory is not given back to the driver while a graph is being made");
   }
-  s.changed.wait(lock, [&] { return s.capturing.empty(); });
   ++s.blocking;
   return std::make_unique<Blocking>(state_);
 }

@@ -37,11 +37,12 @@ class RetireList {
   Result<void> begin_capture();
   void end_capture();
   int64_t captures() const;
-  /// Brackets a release that waits for the device (reclaim, out of memory). It waits until no capture is
-  /// active; Errors: Capture E0708 where the calling thread itself captures, or is inside an ending.
+  /// Brackets a release that waits for the device (reclaim, out of memory). Errors: Capture E0708 while a
+  /// capture is active, whoever began it (who waits for the other here would wait for ever where the capture
+  /// waits for this thread), and inside an ending.
   class Blocking;
   Result<std::unique_ptr<Blocking>> begin_blocking();
-  /// The same without waiting: null while a capture is active.
+  /// The same, null while a capture is active.
   std::unique_ptr<Blocking> try_blocking();
 
   struct State;

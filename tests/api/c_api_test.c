@@ -122,6 +122,15 @@ static const char* errors(struct world* w) {
   CHECK(strstr(gk_error_rendered(e), "bad.gk:2:7"));
   gk_error_free(e);
   gk_error_free(NULL);
+  /* A rank over the limit: the shape is not read. */
+  gk_tensor* unranked = NULL;
+  const int64_t one = 1;
+  FAILS("E0306", gk_tensor_empty(w->context, GK_F32, 1000000, &one, &unranked));
+  CHECK(!unranked);
+  /* A node to come after that is not named. */
+  OK(gk_capture_begin(w->context, NULL));
+  FAILS("E0512", gk_capture_begin_node(w->context, "a", 2, NULL));
+  OK(gk_capture_discard(w->context));
   CHECK(strcmp(gk_error_code(NULL), "") == 0 && gk_error_file(NULL) == NULL);
   gk_engine_options options;
   memset(&options, 0, sizeof options);

@@ -79,7 +79,12 @@ class Player {
   }
   void seldom() {
     const int which = up_to(20);
-    if (which == 0) engine_.reclaim();
+    if (which == 0) {
+      if (const std::string code = code_of([&] { engine_.reclaim(); }); !code.empty()) {
+        EXPECT_EQ(code, "E0708");
+        ++done_["reclaim refused during a capture"];
+      }
+    }
     if (which < 3) renew();
   }
 

@@ -1,4 +1,4 @@
-// The pool: reuse, limits, recovery, leases, order between timelines, what is given back later.
+// The pool: reuse, leases, order between timelines, wrapped memory, what outlives it.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -17,16 +17,7 @@ using memory::Timeline;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class MemoryPool : public ::testing::Test {
- protected:
-  // Calls are counted here, so there is no stress but where it is the matter.
-  std::shared_ptr<memory::Pool> pool(int64_t limit = 0, bool stress = false) {
-    return memory::Pool::create(device, limit, stress);
-  }
-  Work work{"trace"};
-  std::shared_ptr<hal::trace::TraceDevice> device = work.trace;
-  static constexpr int64_t kMiB = int64_t{1} << 20;
-};
+class MemoryPool : public PoolTest {};
 
 TEST_F(MemoryPool, blocks_are_aligned_distinct_and_reused) {
   const auto p = pool();
@@ -73,51 +64,6 @@ TEST_F(MemoryPool, free_neighbours_merge_again) {
   EXPECT_EQ(p->stats().in_use_bytes, 0);
   const BlockPtr big = need(p->allocate(kMiB));
   EXPECT_EQ(p->stats().driver_allocations, 1);
-}
-
-TEST_F(MemoryPool, the_limit_is_hard_and_what_is_cached_gives_way) {
-  const auto p = pool(10 * kMiB);
-  BlockPtr a = need(p->allocate(4 * kMiB)), b = need(p->allocate(4 * kMiB));
-  const auto r = p->allocate(4 * kMiB);
-  ASSERT_FALSE(r.has_value());
-  EXPECT_EQ(r.error().message,
-            "out of memory: asked for 4194304 bytes, in use 8388608 bytes, limit 10485760 bytes");
-  a.reset();
-  b.reset();
-  const BlockPtr c = need(p->allocate(9 * kMiB));
-  EXPECT_EQ(device->alive().bytes, 9 * kMiB);
-  EXPECT_EQ(p->stats().peak_bytes, 9 * kMiB);
-  EXPECT_FALSE(p->allocate(11 * kMiB).has_value());
-  const BlockPtr small = need(p->allocate(1000));  // no room for a whole small segment
-  EXPECT_LE(device->alive().bytes, 10 * kMiB);
-}
-
-TEST_F(MemoryPool, recovers_when_the_driver_has_no_memory) {
-  const auto p = pool();
-  bool reclaimed = false;
-  BlockPtr held = need(p->allocate(3 * kMiB));
-  p->set_reclaim([&] {
-    reclaimed = true;
-    held.reset();
-  });
-  device->fail_at(0, ErrorKind::OutOfMemory);
-  const BlockPtr a = need(p->allocate(2 * kMiB));
-  EXPECT_TRUE(reclaimed);
-  p->set_reclaim(nullptr);
-  device->fail_at(0, ErrorKind::Device);
-  const auto r = p->allocate(64 * kMiB);
-  ASSERT_FALSE(r.has_value());
-  EXPECT_EQ(r.error().kind, ErrorKind::Device);
-}
-
-TEST_F(MemoryPool, trim_returns_whole_free_pieces) {
-  const auto p = pool();
-  const BlockPtr keep = need(p->allocate(100));
-  need(p->allocate(8 * kMiB)).reset();
-  EXPECT_EQ(p->stats().cached_bytes, 10 * kMiB - 256);
-  GK_OK(p->trim());
-  EXPECT_EQ(device->alive().allocations, 1);
-  EXPECT_EQ(p->stats().cached_bytes, 2 * kMiB - 256);
 }
 
 TEST_F(MemoryPool, the_gate_releases_exactly_once) {
@@ -300,104 +246,6 @@ TEST_F(MemoryPool, without_order_memory_goes_back_and_keeps_its_user) {
   EXPECT_EQ(p->stats().in_use_bytes, 0);
 }
 
-TEST_F(MemoryPool, trimmed_memory_goes_when_its_users_are_done) {
-  const auto p = pool();
-  Timeline* a = need(p->timeline());
-  BlockPtr x = need(p->allocate(8 * kMiB, hal::Placement::Device, a));
-  GK_OK(work.slow(*a, x, 1));
-  x.reset();
-  GK_OK(p->trim());
-  EXPECT_EQ(device->alive().allocations, 1);
-  EXPECT_EQ(p->stats().retired, 1);
-  EXPECT_EQ(p->stats().cached_bytes, 8 * kMiB);
-  GK_OK(p->synchronize());
-  EXPECT_EQ(device->alive().allocations, 0);
-  EXPECT_EQ(p->stats().retired, 0);
-  EXPECT_EQ(p->stats().cached_bytes, 0);
-}
-
-TEST_F(MemoryPool, nothing_is_freed_during_a_capture_but_it_is_used_again) {
-  const auto p = pool(10 * kMiB);
-  BlockPtr a = need(p->allocate(4 * kMiB)), b = need(p->allocate(5 * kMiB));
-  a.reset(), b.reset();
-  GK_OK(p->retired().begin_capture());
-  GK_OK(p->trim());
-  GK_OK(p->trim());  // they are on their way already
-  EXPECT_EQ(device->alive().bytes, 9 * kMiB);
-  EXPECT_EQ(p->stats().retired, 2);
-  // What is on its way counts under the limit.
-  const auto r = p->allocate(8 * kMiB);
-  ASSERT_FALSE(r.has_value());
-  EXPECT_EQ(r.error().code, "E0601");
-  EXPECT_EQ(r.error().notes.size(), 1U);
-  EXPECT_EQ(device->alive().bytes, 9 * kMiB);
-  a = need(p->allocate(4 * kMiB));
-  EXPECT_EQ(p->stats().driver_allocations, 2);
-  p->retired().end_capture();
-  EXPECT_EQ(device->alive().bytes, 4 * kMiB);
-  EXPECT_EQ(p->stats().cached_bytes, 0);
-  b = need(p->allocate(6 * kMiB));
-  a.reset();
-  GK_OK(p->trim());
-  EXPECT_EQ(device->alive().bytes, 6 * kMiB);
-}
-
-TEST_F(MemoryPool, a_failed_free_is_noted_and_not_repeated) {
-  const auto p = pool();
-  need(p->allocate(4 * kMiB)).reset();
-  device->fail_at(0);
-  GK_OK(p->trim());
-  EXPECT_TRUE(device->failed());
-  EXPECT_THAT(p->retired().failures(),
-              ElementsAre("giving 4194304 bytes back to the driver: E0503 release failed: a failure was "
-                          "asked for"));
-  GK_OK(p->trim());
-  EXPECT_EQ(p->stats().cached_bytes, 0);
-}
-
-TEST_F(MemoryPool, short_of_memory_it_waits_and_ends_what_was_kept) {
-  const auto p = pool(10 * kMiB);
-  Timeline* t = need(p->timeline());
-  BlockPtr x = need(p->allocate(6 * kMiB, hal::Placement::Device, t));
-  GK_OK(work.slow(*t, x, 1));
-  const std::shared_ptr<hal::Event> after = need(t->event());
-  p->retired().publish("a launch's lease", [held = std::move(x)]() -> Result<void> { return {}; }, {after});
-  const BlockPtr y = need(p->allocate(8 * kMiB, hal::Placement::Device, t));
-  EXPECT_EQ(device->alive().bytes, 8 * kMiB);
-  EXPECT_EQ(p->stats().peak_bytes, 8 * kMiB);
-  EXPECT_EQ(p->stats().retired, 0);
-}
-
-TEST_F(MemoryPool, an_allocation_ends_no_more_than_256_things) {
-  const auto p = pool();
-  int ran = 0;
-  for (int i = 0; i < 600; ++i) {
-    p->retired().publish("one", [&]() -> Result<void> { return ++ran, Result<void>{}; });
-  }
-  EXPECT_EQ(p->stats().retired, 600);
-  BlockPtr x = need(p->allocate(100));
-  EXPECT_EQ(ran, 256);
-  x = need(p->allocate(100));
-  x = need(p->allocate(100));
-  EXPECT_EQ(ran, 600);
-}
-
-TEST_F(MemoryPool, reclaim_gives_back_all_that_is_free) {
-  const auto p = pool();
-  Timeline* t = need(p->timeline());
-  BlockPtr x = need(p->allocate(6 * kMiB, hal::Placement::Device, t)), keep = need(p->allocate(4 * kMiB));
-  GK_OK(work.slow(*t, x, 1));
-  x.reset();
-  GK_OK(p->retired().begin_capture());
-  const auto refused = p->reclaim();
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, "E0708");
-  EXPECT_EQ(device->alive().bytes, 10 * kMiB);
-  p->retired().end_capture();
-  GK_OK(p->reclaim());
-  EXPECT_EQ(device->alive().bytes, 4 * kMiB);
-}
-
 TEST_F(MemoryPool, wrapped_memory_tells_its_owner_once) {
   const auto p = pool();
   Timeline* t = need(p->timeline());
@@ -564,116 +412,5 @@ TEST_F(MemoryPool, threads_allocate_lease_and_release) {
 
 // Threads with timelines of their own allocate, give late work, release, and pass blocks on to one another:
 // whatever a block's former users still do, its present one must find what it wrote.
-class MemoryPoolThreads : public ::testing::TestWithParam<const char*> {
- protected:
-  void run(bool stress);
-};
-
-struct Parcel {
-  BlockPtr block;
-  float value = 0;
-};
-
-/// What threads hand to each other.
-class Mailbox {
- public:
-  /// False where it is full; then the parcel is the sender's still.
-  bool put(Parcel& p) {
-    std::lock_guard lock(mutex_);
-    if (parcels_.size() == 12) return false;
-    parcels_.push_back(std::move(p));
-    return true;
-  }
-  Parcel take() {
-    std::lock_guard lock(mutex_);
-    if (parcels_.empty()) return {};
-    Parcel p = std::move(parcels_.back());
-    parcels_.pop_back();
-    return p;
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<Parcel> parcels_;
-};
-
-void MemoryPoolThreads::run(bool stress) {
-  Work work(GetParam());
-  if (work.device == nullptr) GTEST_SKIP() << work.reason;
-  constexpr int kThreads = 4, kRounds = 120;
-  auto pool = memory::Pool::create(work.device, int64_t{64} << 20, stress);
-  Mailbox mailbox;
-  std::atomic<int> wrong{0}, failed{0};
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < kThreads; ++thread) {
-    threads.emplace_back([&, thread] {
-      Timeline* t = need(pool->timeline());
-      uint32_t seed = 31U * static_cast<uint32_t>(thread) + 5;
-      const auto random = [&](uint32_t n) {
-        seed = seed * 1664525 + 1013904223;
-        return (seed >> 8) % n;
-      };
-      for (int i = 0; i < kRounds; ++i) {
-        Parcel p;
-        if (random(3) == 0) p = mailbox.take();
-        if (p.block == nullptr) {
-          // Few sizes, so that the same memory comes round; one has segments of its own.
-          const int64_t size = std::vector<int64_t>{4000, 8000, 40000, 2 << 20}[random(4)];
-          const auto where = random(5) == 0 ? hal::Placement::Pinned : hal::Placement::Device;
-          Result<BlockPtr> b = pool->allocate(size, where, t);
-          if (!b) {
-            ++failed;
-            continue;
-          }
-          p = {std::move(*b), static_cast<float>(thread * 1000 + i)};
-          if (where == hal::Placement::Pinned) {
-            // The CPU may write at once.
-            auto* to = static_cast<float*>(p.block->host_address());
-            for (int64_t k = 0; k < size / 4; ++k) to[k] = p.value;
-          } else if (!work.fill(*t, p.block, p.value)) {
-            ++failed;
-          }
-        }
-        const Lease lease(p.block);
-        if (!p.block->acquire(*t)) ++failed;
-        if (random(2) == 0) {
-          if (!work.slow(*t, p.block, 0.5F)) ++failed;
-          p.value += 0.5F;
-        }
-        if (random(4) == 0 && !work.all(*t, p.block, p.value)) ++wrong;
-        if (random(8) == 0 && !t->wait()) ++failed;
-        if (random(16) == 0 && !pool->trim()) ++failed;
-        if (random(3) == 0 && mailbox.put(p)) continue;
-        if (random(2) == 0) pool->release(p.block);
-      }
-      pool->give_back(t);
-    });
-  }
-  for (auto& t : threads) t.join();
-  Timeline* t = need(pool->timeline());
-  for (Parcel p = mailbox.take(); p.block != nullptr; p = mailbox.take()) {
-    GK_OK(p.block->acquire(*t));
-    if (!work.all(*t, p.block, p.value)) ++wrong;
-  }
-  EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(pool->stats().leases, 0);
-  EXPECT_EQ(pool->stats().in_use_bytes, 0);
-  GK_OK(pool->reclaim());
-  EXPECT_EQ(pool->stats().cached_bytes, 0);
-  EXPECT_EQ(pool->stats().retired, 0);
-  EXPECT_TRUE(pool->retired().failures().empty());
-  pool.reset();
-  if (work.trace == nullptr) return;
-  EXPECT_EQ(work.trace->alive().allocations, 0);
-  EXPECT_EQ(work.trace->alive().events, 0);
-  EXPECT_EQ(work.trace->alive().streams, 0);
-}
-
-TEST_P(MemoryPoolThreads, late_work_never_reaches_the_next_owner) { run(false); }
-TEST_P(MemoryPoolThreads, late_work_never_reaches_the_next_owner_under_stress) { run(true); }
-
-GK_ALL_DEVICES(MemoryPoolThreads);
-
 }  // namespace
 }  // namespace gk::test

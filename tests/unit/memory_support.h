@@ -40,4 +40,16 @@ class Work {
   hal::Function* axpy_ = nullptr;
 };
 
+/// A pool over a device that counts.
+class PoolTest : public ::testing::Test {
+ protected:
+  // Calls are counted here, so there is no stress but where it is the matter.
+  std::shared_ptr<memory::Pool> pool(int64_t limit = 0, bool stress = false) {
+    return memory::Pool::create(device, limit, stress);
+  }
+  Work work{"trace"};
+  std::shared_ptr<hal::trace::TraceDevice> device = work.trace;
+  static constexpr int64_t kMiB = int64_t{1} << 20;
+};
+
 }  // namespace gk::test

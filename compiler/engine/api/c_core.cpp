@@ -1,4 +1,6 @@
 // The C interface: errors, engines, contexts, arrays, programs.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -23,6 +25,10 @@ gk_error* c_check(std::initializer_list<const void*> arguments) {
 api::Shape c_shape(int rank, const int64_t* shape) {
   if (rank < 0 || (rank > 0 && !shape))
     to_public(nullptr, make_error(ErrorKind::Usage, "E0512", "the shape is NULL, or its rank negative"))
+        .raise();
+  if (rank > gk::kMaxRank)  // not read: who knows how much of it is there
+    to_public(nullptr, make_error(ErrorKind::Shape, "E0306",
+                                  fmt::format("rank {} is over the limit of {}", rank, gk::kMaxRank)))
         .raise();
   return api::Shape(shape, shape + rank);
 }

@@ -51,7 +51,8 @@ gk_error* gk_capture(gk_context* c, const gk_capture_options* options, gk_error*
       try {
         return c->context.capture(c_callback(f, data), c_options(options));
       } catch (const CallbackError& e) {
-        if (!quiet || gk_error_get_kind(e.error) != GK_ERROR_CAPTURE) throw;
+        const auto kind = static_cast<api::ErrorKind>(gk_error_get_kind(e.error));
+        if (!quiet || !cannot_be_recorded(kind, gk_error_code(e.error))) throw;
         gk_error_free(e.error);
         return {};
       }
@@ -94,7 +95,11 @@ gk_error* gk_capture_begin_node(gk_context* c, const char* name, int count, cons
       std::optional<std::vector<std::string>> names;
       if (count >= 0) {
         names.emplace();
-        for (int i = 0; i < count; ++i) names->emplace_back(after && after[i] ? after[i] : "");
+        for (int i = 0; i < count; ++i) {
+          if (!after || !after[i])
+            return gk::fail(gk::ErrorKind::Usage, "E0512", "the name of a node to come after is NULL");
+          names->emplace_back(after[i]);
+        }
       }
       return recording->begin_node(name, std::move(names));
     }());

@@ -21,7 +21,10 @@ class Arguments {
   Result<sema::Value> value(const api::Value& v, const std::string& name, bool is_mut) {
     switch (v.kind()) {
       case Kind::None: return fail(ErrorKind::Type, "E0202", "this argument is no value");
-      case Kind::Number: return sema::Value::of_scalar(Scalar{inner(v.dtype()), v.as_int(), v.as_double()});
+      case Kind::Number:
+        if (static_cast<int>(inner(v.dtype())) >= kDTypeCount)
+          return fail(ErrorKind::Type, "E0202", "there is no such dtype");
+        return sema::Value::of_scalar(Scalar{inner(v.dtype()), v.as_int(), v.as_double()});
       case Kind::Text: return sema::Value::of_string(v.text());
       case Kind::Array: {
         GK_TRY(auto t, need_tensor(engine_, v.tensor()));
@@ -71,12 +74,17 @@ class Arguments {
   };
   sema::ArrayPtr array(const TensorPtr& t, const std::string& name, bool is_mut) {
     for (auto& s : seen_)
-      if (s.tensor->address() == t->address() && s.tensor->dtype == t->dtype && s.tensor->shape == t->shape) {
+      if (is_same(*s.tensor, *t)) {
         s.is_mut = s.is_mut || is_mut;
         return s.array;
       }
     seen_.push_back({t, array_of(t, name), is_mut});
     return seen_.back().array;
+  }
+  // Of nothing, an address says nothing.
+  static bool is_same(const TensorImpl& a, const TensorImpl& b) {
+    if (a.dtype != b.dtype || a.shape != b.shape || a.address() != b.address()) return false;
+    return a.size_bytes > 0 || a.block == b.block;
   }
   std::string label(size_t i) const { return "`" + seen_[i].array->storage->name + "`"; }
 
@@ -124,6 +132,11 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
   auto& c = *module.context;
   auto& ev = *module.evaluator;
   GK_TRY(auto entry, c.enter());
+  if (gathered_here() > 0 && !c.as_capture())
+    return fail(make_error(ErrorKind::Capture, "E0717",
+                           fmt::format("`{}` belongs to another context than the update", callable.name))
+                    .note("it would run now; nothing has happened")
+                    .help("compile the module in the context that is given to update()"));
   c.interrupted.store(false, std::memory_order_relaxed);
   const auto& def = *callable.value.callable;
   const bool kernel = callable.value.kind == sema::VKind::Kernel;
@@ -196,7 +209,9 @@ const std::string& Callable::name() const {
   return impl_ ? impl_->name : none;
 }
 bool Callable::is_kernel() const { return impl_ && impl_->value.kind == sema::VKind::Kernel; }
-Context Callable::context() const { return detail::Access::make<Context>(impl_->module->context); }
+Context Callable::context() const {
+  return detail::Access::make<Context>(impl_ ? impl_->module->context : nullptr);
+}
 
 namespace {
 

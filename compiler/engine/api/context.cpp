@@ -34,9 +34,25 @@ Result<void> ContextCore::leave() {
 }
 
 Result<Owner::Entry> ContextCore::enter() {
+  const auto refuse = [] {
+    return fail(ErrorKind::Capture, "E0716", "the context was closed or moved from");
+  };
+  if (closed) return refuse();
   GK_TRY(auto entry, owner.enter("the context"));
-  if (closed) return fail(ErrorKind::Capture, "E0716", "the context was closed");
+  if (closed) return refuse();
   return entry;
+}
+
+ContextImpl& behind(const std::shared_ptr<ContextImpl>& c) {
+  if (c) return *c;
+  // Never destroyed: handles may be asked until the very end.
+  static ContextImpl* const closed = [] {
+    auto* made = new ContextImpl;
+    made->engine = std::make_shared<api::detail::EngineImpl>();
+    made->closed = true;
+    return made;
+  }();
+  return *closed;
 }
 
 Result<void> ContextCore::refuse_in_capture(std::string_view what) const {
@@ -133,11 +149,12 @@ Result<Context> Context::open(const CaptureToken& token) {
 }
 
 Engine Context::engine() const {
+  if (!impl_) return detail::Access::make<Engine>(std::shared_ptr<detail::EngineImpl>());
   return detail::Access::make<Engine>(std::static_pointer_cast<detail::EngineImpl>(impl_->engine));
 }
 
 Result<CUstream_st*> Context::try_stream() const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return guarded(&c.engine->sources, [&]() -> gk::Result<CUstream_st*> {
     GK_TRY(auto entry, c.enter());
     GK_CHECK(c.refuse_in_update("work on a stream"));
@@ -152,7 +169,7 @@ Result<CUstream_st*> Context::try_stream() const {
 }
 
 Result<void> Context::try_use(const Tensor& x) const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     GK_TRY(auto t, engine::need_tensor(*c.engine, x));
@@ -165,13 +182,13 @@ Result<void> Context::try_use(const Tensor& x) const {
 }
 
 bool Context::is_capturing() const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   auto entry = c.enter();
   return entry && c.is_recording();
 }
 
 Result<Module> Context::try_compile(std::string_view name, std::string_view text) const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   std::optional<Error> mistakes;
   auto r = guarded(&c.engine->sources, [&]() -> gk::Result<std::shared_ptr<detail::ModuleImpl>> {
     GK_TRY(auto entry, c.enter());
@@ -205,7 +222,7 @@ Result<Module> Context::try_compile(std::string_view name, std::string_view text
 }
 
 Result<void> Context::try_synchronize() const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     GK_CHECK(c.refuse_in_capture("waiting for the device"));
@@ -214,7 +231,7 @@ Result<void> Context::try_synchronize() const {
 }
 
 Result<void> Context::try_host_call(std::function<void()> f) const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     if (!f) return fail(gk::ErrorKind::Usage, "E0512", "the function to call is empty");
@@ -223,10 +240,10 @@ Result<void> Context::try_host_call(std::function<void()> f) const {
   });
 }
 
-void Context::interrupt() const { impl_->interrupted.store(true, std::memory_order_relaxed); }
+void Context::interrupt() const { engine::behind(impl_).interrupted.store(true, std::memory_order_relaxed); }
 
 Result<void> Context::try_close() const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   if (c.closed) return {};
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());

@@ -3,8 +3,11 @@
 // context. Inner types here; the public ones are gk::api's. Promises that no exception of the library leaves.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -81,12 +84,25 @@ api::Result<T> give(const syntax::SourceMap* sources, gk::Result<T> r) {
 gk::Error out_of_host_memory();
 gk::Error stray_exception(const char* what);
 
+/// What a function of the host program's threw that gk called where nothing can go through.
+class CallbackThrew : public std::exception {
+ public:
+  explicit CallbackThrew(std::string what) : what_(std::move(what)) {}
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  std::string what_;
+};
+gk::Error callback_threw(const std::string& what);
+
 /// Runs `body`, which gives a gk::Result; what the standard library throws becomes an error. Not around calls
 /// of the host program's own functions, whose exceptions must go through.
 template <class F>
 auto guarded(const syntax::SourceMap* sources, F&& body) -> decltype(give(sources, body())) {
   try {
     return give(sources, body());
+  } catch (const CallbackThrew& e) {
+    return to_public(sources, callback_threw(e.what()));
   } catch (const std::bad_alloc&) {
     return to_public(sources, out_of_host_memory());
   } catch (const std::exception& e) {
@@ -193,6 +209,10 @@ auto need(const H& handle, std::string_view what)
   return fail(ErrorKind::Capture, "E0716", std::string(what) + " is empty: it was never made, or moved from");
 }
 
+/// What is behind a context; of an empty handle, one that is closed: entering it is E0716.
+ContextImpl& behind(const std::shared_ptr<ContextImpl>& c);
+inline ContextImpl& behind(const api::Context& c) { return behind(Access::impl(c)); }
+
 /// Errors: E0716 (freed), E0717 (of another engine).
 gk::Result<TensorPtr> need_tensor(const EngineCore& engine, const api::Tensor& t);
 
@@ -217,8 +237,20 @@ gk::Result<TensorPtr> tensor_of(ContextCore& c, const sema::ArrayPtr& a);
 /// Writes `src` to `dst`, in order.
 gk::Result<void> copy_tensor(ContextCore& c, const TensorPtr& dst, const TensorPtr& src);
 
-/// Runs `f`. A gk::Error of kind Capture where `quiet`, any gk::Error where `convert`, is given back; what
-/// else is thrown goes on after `undo`.
+/// Whether the error says that something cannot be recorded, for which a quiet capture gives no graph. Misuse
+/// of a handle, of a thread or of declared order is not that.
+template <class Kind>
+bool cannot_be_recorded(Kind kind, std::string_view code) {
+  constexpr std::string_view kMisuse[] = {"E0701", "E0704", "E0710", "E0716", "E0717", "E0718"};
+  return kind == Kind::Capture &&
+         std::find(std::begin(kMisuse), std::end(kMisuse), code) == std::end(kMisuse);
+}
+
+/// How many updates are open on this thread that gather what a function of the host program's calls.
+int64_t& gathered_here();
+
+/// Runs `f`. What cannot be recorded where `quiet`, any gk::Error where `convert`, is given back; what else
+/// is thrown goes on after `undo`.
 std::optional<api::Error> run_user(const std::function<void()>& f, bool convert, bool quiet,
                                    const std::function<void()>& undo);
 

@@ -170,7 +170,7 @@ std::function<void()> deleter_of(Managed* m) {
 
 Result<Tensor> Tensor::try_from_dlpack(Context& ctx, dlpack::ManagedTensorVersioned* m,
                                        ImportOptions options) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return handle(engine::guarded(&c.engine->sources, [&]() -> gk::Result<engine::TensorPtr> {
     GK_TRY(auto entry, c.enter());
     if (!m) return engine::cannot_take("the pointer is null");
@@ -182,7 +182,7 @@ Result<Tensor> Tensor::try_from_dlpack(Context& ctx, dlpack::ManagedTensorVersio
 }
 
 Result<Tensor> Tensor::try_from_dlpack(Context& ctx, dlpack::ManagedTensor* m, ImportOptions options) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return handle(engine::guarded(&c.engine->sources, [&]() -> gk::Result<engine::TensorPtr> {
     GK_TRY(auto entry, c.enter());
     if (!m) return engine::cannot_take("the pointer is null");
@@ -191,7 +191,7 @@ Result<Tensor> Tensor::try_from_dlpack(Context& ctx, dlpack::ManagedTensor* m, I
 }
 
 Result<dlpack::ManagedTensorVersioned*> Tensor::try_to_dlpack(Context& ctx, ExportOptions options) const {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return engine::guarded(&c.engine->sources, [&]() -> gk::Result<dlpack::ManagedTensorVersioned*> {
     GK_TRY(auto entry, c.enter());
     return engine::hand_over<dlpack::ManagedTensorVersioned>(c, *this, options);
@@ -199,7 +199,7 @@ Result<dlpack::ManagedTensorVersioned*> Tensor::try_to_dlpack(Context& ctx, Expo
 }
 
 Result<dlpack::ManagedTensor*> Tensor::try_to_dlpack_legacy(Context& ctx, ExportOptions options) const {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return engine::guarded(&c.engine->sources, [&]() -> gk::Result<dlpack::ManagedTensor*> {
     GK_TRY(auto entry, c.enter());
     return engine::hand_over<dlpack::ManagedTensor>(c, *this, options);

@@ -37,8 +37,17 @@ gk::Result<std::shared_ptr<detail::EngineImpl>> make(EngineOptions o) {
   std::string cache;
   if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
   e->cache = std::make_shared<engine::ProgramCache>(*e->device, cache);
-  e->out = o.out ? std::move(o.out)
-                 : [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  e->out = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  if (o.out)
+    e->out = [out = std::move(o.out)](std::string_view text) {
+      try {
+        out(text);
+      } catch (const std::exception& x) {
+        throw engine::CallbackThrew(x.what());
+      } catch (...) {
+        throw engine::CallbackThrew("something that is no std::exception");
+      }
+    };
   e->device_id = e->device->info().id;
   e->device_name = e->device->info().name;
   return e;
@@ -52,13 +61,20 @@ Result<Engine> Engine::open(EngineOptions options) {
   return Engine(std::move(*r));
 }
 
-const std::string& Engine::device() const { return impl_->device_id; }
-const std::string& Engine::device_name() const { return impl_->device_name; }
-bool Engine::is_cuda() const { return impl_->device->info().target == program::TargetKind::Cuda; }
+/// Throws the error of an empty handle where nothing is behind it.
+static const std::shared_ptr<detail::EngineImpl>& behind(const Engine& e) {
+  auto i = engine::need(e, "the engine");
+  if (!i) engine::to_public(nullptr, i.error()).raise();
+  return detail::Access::impl(e);
+}
+
+const std::string& Engine::device() const { return behind(*this)->device_id; }
+const std::string& Engine::device_name() const { return behind(*this)->device_name; }
+bool Engine::is_cuda() const { return behind(*this)->device->info().target == program::TargetKind::Cuda; }
 
 EngineStats Engine::stats() const {
   EngineStats s;
-  const auto pool = impl_->runtime->pool().stats();
+  const auto pool = behind(*this)->runtime->pool().stats();
   s.in_use_bytes = pool.in_use_bytes;
   s.cached_bytes = pool.cached_bytes;
   s.peak_bytes = pool.peak_bytes;
@@ -75,17 +91,18 @@ EngineStats Engine::stats() const {
   return s;
 }
 
-void Engine::reset_peak() { impl_->runtime->pool().reset_peak(); }
+void Engine::reset_peak() { behind(*this)->runtime->pool().reset_peak(); }
 
 Result<void> Engine::try_reclaim() {
-  return engine::guarded(&impl_->sources, [&]() -> gk::Result<void> {
-    std::lock_guard lock(impl_->runtime_mutex);
-    return impl_->runtime->reclaim();
+  return engine::guarded(nullptr, [&]() -> gk::Result<void> {
+    GK_TRY(auto e, engine::need(*this, "the engine"));
+    std::lock_guard lock(e->runtime_mutex);
+    return e->runtime->reclaim();
   });
 }
 
 std::vector<std::string> Engine::release_failures() const {
-  return impl_->runtime->pool().retired().failures();
+  return behind(*this)->runtime->pool().retired().failures();
 }
 
 }  // namespace gk::api

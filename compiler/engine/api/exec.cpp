@@ -31,16 +31,45 @@ Result<std::shared_ptr<exec::Runtime>> runtime_on(ExecImpl& x, void* stream) {
   return r;
 }
 
+}  // namespace
+
+int64_t& gathered_here() {
+  static thread_local int64_t count = 0;
+  return count;
+}
+
+namespace {
+
 Result<void> check_times(int64_t times) {
   if (times >= 0) return {};
   return fail(ErrorKind::Usage, "E0512", fmt::format("a graph cannot be launched {} times", times));
 }
 
+// So that an interruption of many launches is heard.
+Result<void> launch_in_slices(exec::Executable& e, exec::Runtime& rt, int64_t times,
+                              std::atomic<bool>* interrupted) {
+  constexpr int64_t kSlice = 4096;
+  if (times <= kSlice) return e.launch(rt, times);
+  if (interrupted) interrupted->store(false, std::memory_order_relaxed);
+  for (; times > 0; times -= kSlice) {
+    if (interrupted && interrupted->load(std::memory_order_relaxed))
+      return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+    GK_CHECK(e.launch(rt, std::min(times, kSlice)));
+  }
+  return {};
+}
+
 // What `f` calls, gathered instead of run.
 class Gathering {
  public:
-  explicit Gathering(ContextCore& c) : c_(c) { c_.effects->collected = &calls; }
-  ~Gathering() { c_.effects->collected = nullptr; }
+  explicit Gathering(ContextCore& c) : c_(c) {
+    c_.effects->collected = &calls;
+    ++gathered_here();
+  }
+  ~Gathering() {
+    c_.effects->collected = nullptr;
+    --gathered_here();
+  }
   Gathering(const Gathering&) = delete;
   Gathering& operator=(const Gathering&) = delete;
   std::vector<DeviceEffectsBase::Collected> calls;
@@ -131,9 +160,9 @@ Result<void> with_context(const Exec& e, const std::shared_ptr<detail::ExecImpl>
                           const char* what, F f) {
   return guarded(sources_of(impl), [&]() -> gk::Result<void> {
     GK_TRY(auto x, engine::need(e, "the executable"));
-    auto& c = *detail::Access::impl(ctx);
-    GK_CHECK(engine::same_engine(*x, c));
+    auto& c = engine::behind(ctx);
     GK_TRY(auto context_entry, c.enter());
+    GK_CHECK(engine::same_engine(*x, c));
     GK_TRY(auto entry, engine::enter(*x));
     GK_CHECK(c.refuse_in_capture(what));
     return f(*x->exec, *c.runtime);
@@ -156,14 +185,14 @@ Result<void> Exec::try_launch(Context& ctx, int64_t times) const {
   return with_context(*this, impl_, ctx, "launching a graph",
                       [&](exec::Executable& e, exec::Runtime& rt) -> gk::Result<void> {
                         GK_CHECK(engine::check_times(times));
-                        return e.launch(rt, times);
+                        return engine::launch_in_slices(e, rt, times, &engine::behind(ctx).interrupted);
                       });
 }
 
 Result<void> Exec::try_launch(CUstream_st* stream, int64_t times) const {
   return with_stream(*this, impl_, stream, [&](exec::Executable& e, exec::Runtime& rt) -> gk::Result<void> {
     GK_CHECK(engine::check_times(times));
-    return e.launch(rt, times);
+    return engine::launch_in_slices(e, rt, times, nullptr);
   });
 }
 
@@ -311,7 +340,7 @@ Result<void> ExecNode::try_update(const Callable& f, std::vector<Value> args, La
 static std::optional<Error> update_core(detail::ExecImpl& x, int64_t first, int64_t count,
                                         const std::string& name, Context& ctx, const std::function<void()>& f,
                                         bool convert) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   const auto* sources = &x.engine->sources;
   auto checked = [&]() -> gk::Result<std::pair<engine::Owner::Entry, engine::Owner::Entry>> {
     GK_CHECK(engine::same_engine(x, c));

@@ -12,7 +12,7 @@ std::optional<api::Error> run_user(const std::function<void()>& f, bool convert,
     return std::nullopt;
   } catch (const api::Error& e) {
     undo();
-    if (convert || (quiet && e.kind() == api::ErrorKind::Capture)) return e;
+    if (convert || (quiet && cannot_be_recorded(e.kind(), e.code()))) return e;
     throw;
   } catch (...) {
     undo();
@@ -55,6 +55,8 @@ class Open {
   std::shared_ptr<GraphImpl> graph_;
 };
 
+Error no_such_mode() { return make_error(ErrorKind::Usage, "E0512", "there is no such capture mode"); }
+
 Error nested() {
   return make_error(ErrorKind::Capture, "E0718", "a capture inside a capture")
       .note("the outer one goes on unharmed")
@@ -66,13 +68,14 @@ using Ended = std::variant<std::shared_ptr<GraphImpl>, api::Error>;
 // One capture from beginning to end. `quiet`: what belongs to captures gives no graph.
 Ended capture(const std::shared_ptr<ContextImpl>& context, exec::RecordingOptions options,
               const std::function<void()>& f, bool quiet, bool convert, std::vector<void*>* frontier) {
-  auto& c = *context;
+  auto& c = behind(context);
   const auto* sources = &c.engine->sources;
   auto out = [&](const Error& e) -> Ended {
-    if (quiet && e.kind == ErrorKind::Capture) return std::shared_ptr<GraphImpl>();
+    if (quiet && cannot_be_recorded(e.kind, e.code)) return std::shared_ptr<GraphImpl>();
     return to_public(sources, e);
   };
   if (!f) return out(make_error(ErrorKind::Usage, "E0512", "the function to record is empty"));
+  if (options.mode > hal::CaptureMode::Global) return out(no_such_mode());
   auto entry = c.enter();
   if (!entry) return out(entry.error());
   if (auto ok = c.refuse_in_update("a capture"); !ok) return out(ok.error());
@@ -83,7 +86,7 @@ Ended capture(const std::shared_ptr<ContextImpl>& context, exec::RecordingOption
   impl->context = context;
   Open open(c, std::move(*begun), impl);
   if (auto e = run_user(f, convert, quiet, [&] { open.discard(); })) {
-    if (quiet && e->kind() == api::ErrorKind::Capture) return std::shared_ptr<GraphImpl>();
+    if (quiet && cannot_be_recorded(e->kind(), e->code())) return std::shared_ptr<GraphImpl>();
     return *e;
   }
   auto g = open.finish(frontier);
@@ -243,19 +246,19 @@ static std::variant<Node, Error> node_core(detail::ContextImpl& c, std::string n
 }
 
 Node Context::node(std::string name, NodeOptions options, const std::function<void()>& f) const {
-  auto r = node_core(*impl_, std::move(name), options, f, false);
+  auto r = node_core(engine::behind(impl_), std::move(name), options, f, false);
   if (auto* e = std::get_if<Error>(&r)) e->raise();
   return std::get<0>(std::move(r));
 }
 
 Result<Node> Context::try_node(std::string name, NodeOptions options, const std::function<void()>& f) const {
-  auto r = node_core(*impl_, std::move(name), options, f, true);
+  auto r = node_core(engine::behind(impl_), std::move(name), options, f, true);
   if (auto* e = std::get_if<Error>(&r)) return *e;
   return std::get<0>(std::move(r));
 }
 
 Result<CaptureToken> Context::try_capture_token() const {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return guarded(&c.engine->sources, [&]() -> gk::Result<CaptureToken> {
     GK_TRY(auto entry, c.enter());
     if (!c.is_recording()) return fail(gk::ErrorKind::Capture, "E0703", "no capture is open on this context");

@@ -78,12 +78,18 @@ Result<void> order_after(EngineCore& e, const memory::BlockPtr& block, CUevent_s
   return {};
 }
 
+Result<void> check_place(api::MemoryPlace place) {
+  if (place <= api::MemoryPlace::Pinned) return {};
+  return fail(ErrorKind::Usage, "E0512", "there is no such place of memory");
+}
+
 }  // namespace
 
 Result<TensorPtr> wrap_memory(ContextCore& c, void* pointer, gk::DType t, const api::Shape& shape,
                               api::WrapOptions options) {
   int64_t bytes = 0;
   GK_CHECK(checked_shape(t, shape, &bytes));
+  GK_CHECK(check_place(options.place));
   if (!pointer && bytes) return fail(ErrorKind::Usage, "E0512", "the memory to wrap is at a null pointer");
   if (auto element = static_cast<uintptr_t>(size_bytes(t)); reinterpret_cast<uintptr_t>(pointer) % element)
     return fail(ErrorKind::Usage, "E0512",
@@ -104,6 +110,7 @@ Result<TensorPtr> wrap_memory(ContextCore& c, void* pointer, gk::DType t, const 
 
 Result<TensorPtr> make_tensor(ContextCore& c, gk::DType t, const api::Shape& shape, api::MemoryPlace place) {
   int64_t bytes = 0;
+  GK_CHECK(check_place(place));
   GK_CHECK(checked_shape(t, shape, &bytes));
   GK_TRY(auto block, c.runtime->allocate(bytes, place == api::MemoryPlace::Pinned ? hal::Placement::Pinned
                                                                                   : hal::Placement::Device));
@@ -240,7 +247,7 @@ Result<Tensor> Tensor::try_rows(int64_t first, int64_t count) const {
     int64_t rows = t->shape.empty() ? 0 : t->shape[0];
     if (t->shape.empty() || first < 0 || count < 0 || first > rows || count > rows - first)
       return fail(gk::ErrorKind::Shape, "E0308",
-                  fmt::format("{} has no rows {} to {}", engine::type_text(*t), first, first + count));
+                  fmt::format("{} has no {} rows from row {}", engine::type_text(*t), count, first));
     Shape shape = t->shape;
     shape[0] = count;
     int64_t row_bytes = rows ? t->size_bytes / rows : 0;
@@ -267,7 +274,7 @@ Result<Tensor> Tensor::try_reshape(Shape shape) const {
 // ---- copying
 
 Result<void> Tensor::try_to_host(Context& ctx, void* data, int64_t size_bytes) const {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     GK_TRY(auto t, need_tensor(*c.engine, *this));
@@ -282,7 +289,7 @@ Result<void> Tensor::try_to_host(Context& ctx, void* data, int64_t size_bytes) c
 }
 
 Result<void> Tensor::try_copy_from(Context& ctx, const void* data, int64_t size_bytes) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     GK_TRY(auto t, need_tensor(*c.engine, *this));
@@ -292,7 +299,7 @@ Result<void> Tensor::try_copy_from(Context& ctx, const void* data, int64_t size_
 }
 
 Result<void> Tensor::try_copy_from(Context& ctx, const Tensor& src) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
     GK_TRY(auto to, need_tensor(*c.engine, *this));
@@ -304,7 +311,7 @@ Result<void> Tensor::try_copy_from(Context& ctx, const Tensor& src) {
 // ---- making
 
 Result<Tensor> Context::try_empty(DType dtype, Shape shape, MemoryPlace place) {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return handle(guarded(&c.engine->sources, [&]() -> gk::Result<TensorPtr> {
     GK_TRY(auto entry, c.enter());
     return engine::make_tensor(c, inner(dtype), shape, place);
@@ -312,7 +319,7 @@ Result<Tensor> Context::try_empty(DType dtype, Shape shape, MemoryPlace place) {
 }
 
 Result<Tensor> Context::try_full(DType dtype, Shape shape, Value value) {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return handle(guarded(&c.engine->sources, [&]() -> gk::Result<TensorPtr> {
     GK_TRY(auto entry, c.enter());
     int64_t bytes = 0;
@@ -337,7 +344,7 @@ Result<Tensor> Context::try_full(DType dtype, Shape shape, Value value) {
 }
 
 Result<Tensor> Context::try_from_host(DType dtype, Shape shape, const void* data, int64_t size_bytes) {
-  auto& c = *impl_;
+  auto& c = engine::behind(impl_);
   return handle(guarded(&c.engine->sources, [&]() -> gk::Result<TensorPtr> {
     GK_TRY(auto entry, c.enter());
     GK_CHECK(c.refuse_in_update("a copy from the host"));
@@ -348,7 +355,7 @@ Result<Tensor> Context::try_from_host(DType dtype, Shape shape, const void* data
 }
 
 Result<Tensor> Tensor::try_wrap(Context& ctx, void* pointer, DType dtype, Shape shape, WrapOptions options) {
-  auto& c = *detail::Access::impl(ctx);
+  auto& c = engine::behind(ctx);
   return handle(guarded(&c.engine->sources, [&]() -> gk::Result<TensorPtr> {
     GK_TRY(auto entry, c.enter());
     return engine::wrap_memory(c, pointer, inner(dtype), shape, std::move(options));

@@ -16,6 +16,8 @@ Result<void> begin_capture(const std::shared_ptr<ContextImpl>& context, const ap
     return fail(make_error(ErrorKind::Capture, "E0718", "a capture inside a capture")
                     .note("the outer one goes on unharmed")
                     .help("make the inner graph first"));
+  if (options.mode > api::CaptureMode::Global)
+    return fail(ErrorKind::Usage, "E0512", "there is no such capture mode");
   exec::RecordingOptions r;
   r.name = options.name;
   r.mode = static_cast<hal::CaptureMode>(options.mode);
@@ -37,7 +39,8 @@ Result<std::shared_ptr<GraphImpl>> end_capture(const std::shared_ptr<ContextImpl
   c.held = std::nullopt;
   auto made = recording->finish();
   if (!made) {
-    if (c.held_quiet && made.error().kind == ErrorKind::Capture) return std::shared_ptr<GraphImpl>();
+    if (c.held_quiet && cannot_be_recorded(made.error().kind, made.error().code))
+      return std::shared_ptr<GraphImpl>();
     return fail(std::move(made.error()));
   }
   graph->context = context;

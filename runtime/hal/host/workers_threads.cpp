@@ -72,7 +72,8 @@ struct Workers::Impl {
 };
 
 Workers::Workers(int threads)
-    : threads_(threads > 0 ? std::min(threads, kMost) : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {
+    : threads_(threads > 0 ? std::min(threads, kMost)
+                           : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))) {
   if (threads_ > 1) impl_ = std::make_unique<Impl>(threads_);
 }
 
