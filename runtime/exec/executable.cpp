@@ -22,7 +22,9 @@ Executable::Executable(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executable::~Executable() = default;
 UpdateRung Executable::last_update() const { return impl_->rung; }
 std::string Executable::last_update_reason() const { return impl_->reason; }
-int64_t Executable::arena_bytes() const { return impl_->arena == nullptr ? 0 : impl_->arena->size_bytes(); }
+int64_t Executable::arena_bytes() const {
+  return impl_->temporary_bytes + (impl_->arena == nullptr ? 0 : impl_->arena->size_bytes());
+}
 int64_t Executable::num_leases() const { return impl_->leases.size(); }
 int64_t Executable::num_driver_nodes() const { return impl_->num_driver_nodes; }
 const std::vector<GraphNode>& Executable::nodes() const { return impl_->nodes; }

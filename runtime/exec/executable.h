@@ -56,6 +56,7 @@ struct Executable::Impl {
   std::shared_ptr<DriverGraph> driver;
   std::unique_ptr<hal::GraphExec> exec;  // goes before the driver graph that it came from
   int64_t num_driver_nodes = 0;
+  int64_t temporary_bytes = 0;  // of a recorded graph's, which have blocks instead of an arena
   UpdateRung rung = UpdateRung::None;
   std::string reason;
   Walker walker;         // of patches: its buffers

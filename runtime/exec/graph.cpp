@@ -58,6 +58,30 @@ Result<void> build_own(Executable::Impl& e) {
   return {};
 }
 
+/// Gives a new executable temporaries of its own in the place of the graph's.
+Result<void> own_temporaries(Executable::Impl& e, const std::vector<memory::BlockPtr>& of_graph) {
+  LeaseSet::Instead instead;
+  for (const memory::BlockPtr& b : of_graph) {
+    GK_TRY(instead[b.get()],
+           e.core->pool().allocate(b->size_bytes(), hal::Placement::Device, e.core->orderly(e.home)));
+  }
+  const auto replace = [&](memory::BlockPtr& b) {
+    const auto it = instead.find(b.get());
+    if (it == instead.end()) return false;
+    b = it->second;
+    return true;
+  };
+  for (GraphNode& n : e.nodes) {
+    for (SlotBinding& s : n.bindings.slots) (void)replace(s.block);
+  }
+  for (PlacedPtr& p : e.placed) {
+    Placed now = *p;
+    if (replace(now.arena)) p = std::make_shared<const Placed>(std::move(now));
+  }
+  GK_TRY(e.leases, e.leases.clone(instead));
+  return {};
+}
+
 /// Points the nodes of a new executable at an arena of its own.
 Result<void> move_arena(Executable::Impl& e) {
   Changed changed;
@@ -144,7 +168,12 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   if (own_arena) {
     GK_TRY(e->arena, make_arena(*g.core, g.core->orderly(g.home), g.arena->size_bytes()));
   }
-  if (taken && !is_sharable(g.nodes)) {
+  // Temporaries that others see as well are not dead: all executables have those in common. So do they where
+  // work that is not ours knows the addresses.
+  for (const memory::BlockPtr& b : g.spare) e->temporary_bytes += b->size_bytes();
+  const bool replaced = taken && !g.spare.empty() && why_not_repeatable(g.nodes, g.placed).empty();
+  if (replaced) GK_CHECK(own_temporaries(*e, g.spare));
+  if (replaced || (taken && !is_sharable(g.nodes))) {
     GK_CHECK(build_own(*e));
   } else {
     e->driver = g.driver;

@@ -80,15 +80,17 @@ Result<void> LeaseSet::acquire(memory::Timeline& t) const {
   return {};
 }
 
-Result<LeaseSet> LeaseSet::clone() const {
+Result<LeaseSet> LeaseSet::clone(const Instead& instead) const {
   LeaseSet copy;
   copy.overlaps_ = overlaps_;
   for (const auto& [k, held] : held_) {
-    memory::Lease lease(held.lease.block());
+    const auto other = instead.find(k.second);
+    memory::Lease lease(other == instead.end() ? held.lease.block() : other->second);
     if (lease.block() == nullptr) {
       return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already");
     }
-    copy.held_.emplace_hint(copy.held_.end(), k, Held{std::move(lease), held.epoch, held.uses});
+    const Key its = other == instead.end() ? k : key(other->second.get());
+    copy.held_.emplace_hint(copy.held_.end(), its, Held{std::move(lease), held.epoch, held.uses});
   }
   return copy;
 }

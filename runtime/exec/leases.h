@@ -98,8 +98,9 @@ class LeaseSet {
   }
   /// Orders later work on `t` after the last use of everything.
   Result<void> acquire(memory::Timeline& t) const;
-  /// Another set of leases of the same uses.
-  Result<LeaseSet> clone() const;
+  /// Another set of leases of the same uses, with other blocks for some.
+  using Instead = std::map<const memory::Block*, memory::BlockPtr>;
+  Result<LeaseSet> clone(const Instead& instead = {}) const;
 
  private:
   Held& insert(const memory::Block* b);

@@ -57,6 +57,8 @@ std::vector<std::string> labels(const GraphNode& n, const Placed& placed) {
 std::string Graph::print() const {
   size_t declared = 0;
   for (const GraphNode& n : impl_->nodes) declared += n.after.size();
+  int64_t arena = impl_->arena->size_bytes();
+  for (const memory::BlockPtr& b : impl_->spare) arena += b->size_bytes();
   int64_t driver_edges = impl_->num_driver_edges;
   if (impl_->planned) {
     std::lock_guard lock(impl_->driver->mutex);
@@ -65,7 +67,7 @@ std::string Graph::print() const {
   std::string out =
       fmt::format("graph {} nodes={} edges={} driver_nodes={} driver_edges={} leases={} arena={}\n",
                   impl_->name.empty() ? "-" : impl_->name, impl_->nodes.size(), declared,
-                  impl_->num_driver_nodes, driver_edges, impl_->num_leases, impl_->arena->size_bytes());
+                  impl_->num_driver_nodes, driver_edges, impl_->num_leases, arena);
   for (size_t i = 0; i < impl_->nodes.size(); ++i) {
     const GraphNode& n = impl_->nodes[i];
     std::string after;

@@ -402,6 +402,8 @@ Result<void> Executable::update(const Graph& other) {
   e.leases = std::move(leases);
   e.arena = g.arena;
   e.planned = g.planned;
+  e.temporary_bytes = 0;
+  for (const memory::BlockPtr& b : g.spare) e.temporary_bytes += b->size_bytes();
   e.faults = g.faults;
   e.departures = Impl::kStale;
   e.fresh.clear();
