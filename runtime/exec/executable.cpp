@@ -103,13 +103,13 @@ void Executable::Impl::add_fresh(const memory::BlockPtr& b) {
     fresh.clear();
     departures = kStale;
   }
-  if (departures != kStale) fresh.push_back(LeaseSet::key(b.get()));
+  if (departures != kStale) fresh.push_back(b.get());
 }
 
 Result<void> Executable::Impl::acquire(Runtime::Impl& rt) {
   memory::Timeline& now = *rt.timeline;
   if (timeline == &now && now.departures() == departures) [[likely]] {
-    for (const LeaseSet::Key& b : fresh) {
+    for (const memory::Block* b : fresh) {
       if (const LeaseSet::Held* held = leases.find(b)) GK_CHECK(held->lease.block()->acquire(now));
     }
     fresh.clear();

@@ -66,7 +66,7 @@ struct Executable::Impl {
   memory::Timeline* timeline = nullptr;
   uint64_t departures = kStale;
   static constexpr uint64_t kStale = ~uint64_t{0};
-  std::vector<LeaseSet::Key> fresh;  // those that are leased still are to be acquired
+  std::vector<const memory::Block*> fresh;  // those that are leased still are to be acquired
   void add_fresh(const memory::BlockPtr& b);
 };
 

@@ -1,7 +1,6 @@
 #include "runtime/exec/leases.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace gk::exec {
 namespace {
@@ -19,20 +18,30 @@ bool LeaseSet::share_bytes(const memory::Block* a, const memory::Block* b) {
 }
 
 LeaseSet::Held& LeaseSet::insert(const memory::Block* b) {
-  const auto [it, inserted] = held_.try_emplace(key(b));
-  if (inserted && !overlaps_) {
-    // Where none overlap, a new one that does overlaps a neighbour.
-    if (it != held_.begin()) overlaps_ = share_bytes(std::prev(it)->first.second, b);
-    if (std::next(it) != held_.end()) overlaps_ = overlaps_ || share_bytes(std::next(it)->first.second, b);
+  const auto [it, inserted] = held_.try_emplace(b);
+  if (!inserted) return it->second;
+  if (b->wrapped()) {
+    overlaps_ = overlaps_ || std::any_of(held_.begin(), held_.end(), [&](const auto& other) {
+                  return other.first != b && share_bytes(other.first, b);
+                });
+    wrapped_.push_back(b);
+  } else {
+    overlaps_ = overlaps_ || std::any_of(wrapped_.begin(), wrapped_.end(),
+                                         [&](const memory::Block* other) { return share_bytes(other, b); });
   }
   return it->second;
+}
+
+void LeaseSet::erase(const memory::Block* b) {
+  if (!wrapped_.empty()) std::erase(wrapped_, b);
+  held_.erase(b);
 }
 
 Result<void> LeaseSet::add(const memory::BlockPtr& b, int32_t node, int32_t slot, Span span) {
   Held& held = insert(b.get());
   if (held.lease.block() == nullptr) held.lease = memory::Lease(b);
   if (held.lease.block() == nullptr) {
-    held_.erase(key(b.get()));
+    erase(b.get());
     return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already", span);
   }
   held.uses.add({node, slot, held.epoch});
@@ -53,11 +62,11 @@ Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bin
 }
 
 void LeaseSet::remove(const memory::Block* b, int32_t node, int32_t slot) {
-  const auto it = held_.find(key(b));
+  const auto it = held_.find(b);
   if (it == held_.end()) return;
   // The newest of equal ones, which an update that is taken back has added.
   it->second.uses.remove(node, slot);
-  if (it->second.uses.empty()) held_.erase(it);
+  if (it->second.uses.empty()) erase(b);
 }
 
 void LeaseSet::remove(int32_t node, const Bindings& b, const Bindings* kept) {
@@ -67,30 +76,32 @@ void LeaseSet::remove(int32_t node, const Bindings& b, const Bindings* kept) {
 }
 
 void LeaseSet::renew(const memory::Block* b) {
-  if (const auto it = held_.find(key(b)); it != held_.end()) ++it->second.epoch;
+  if (const auto it = held_.find(b); it != held_.end()) ++it->second.epoch;
 }
 
-const LeaseSet::Held* LeaseSet::find(const Key& k) const {
-  const auto it = held_.find(k);
+const LeaseSet::Held* LeaseSet::find(const memory::Block* b) const {
+  const auto it = held_.find(b);
   return it == held_.end() ? nullptr : &it->second;
 }
 
 Result<void> LeaseSet::acquire(memory::Timeline& t) const {
-  for (const auto& [k, held] : held_) GK_CHECK(held.lease.block()->acquire(t));
+  for (const auto& [b, held] : held_) GK_CHECK(held.lease.block()->acquire(t));
   return {};
 }
 
 Result<LeaseSet> LeaseSet::clone(const Instead& instead) const {
   LeaseSet copy;
   copy.overlaps_ = overlaps_;
-  for (const auto& [k, held] : held_) {
-    const auto other = instead.find(k.second);
+  copy.wrapped_ = wrapped_;  // which are never among `instead`
+  copy.held_.reserve(held_.size());
+  for (const auto& [b, held] : held_) {
+    const auto other = instead.find(b);
     memory::Lease lease(other == instead.end() ? held.lease.block() : other->second);
     if (lease.block() == nullptr) {
       return fail(ErrorKind::Lease, "E0602", "memory that the graph uses was given back already");
     }
-    const Key its = other == instead.end() ? k : key(other->second.get());
-    copy.held_.emplace_hint(copy.held_.end(), its, Held{std::move(lease), held.epoch, held.uses});
+    const memory::Block* its = lease.block().get();
+    copy.held_.emplace(its, Held{std::move(lease), held.epoch, held.uses});
   }
   return copy;
 }

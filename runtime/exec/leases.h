@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "runtime/exec/loaded.h"
@@ -76,24 +77,20 @@ class LeaseSet {
     uint32_t epoch = 0;  // of uses from now on
     Uses uses;
   };
-  // By address, so that blocks that overlap (the host program's own memory, wrapped twice) are found at once.
-  using Key = std::pair<const void*, const memory::Block*>;
-  static Key key(const memory::Block* b) { return {b->address(), b}; }
-  /// Null where it is not held. By its key, the block itself may be gone.
-  const Held* find(const Key& k) const;
-  const Held* find(const memory::Block* b) const { return find(key(b)); }
+  /// Null where it is not held. The block itself may be gone.
+  const Held* find(const memory::Block* b) const;
   bool holds(const memory::Block* b) const { return find(b) != nullptr; }
   int64_t size() const { return static_cast<int64_t>(held_.size()); }
   /// Calls `f(const Held&)` for blocks that share bytes with `b`, itself included where it is held.
   template <class F>
   void overlapping(const memory::Block* b, F&& f) const {
-    const auto it = held_.find(key(b));
+    const auto it = held_.find(b);
     if (!overlaps_ && it != held_.end()) {
       f(it->second);
       return;
     }
-    for (const auto& [k, held] : held_) {
-      if (k.second == b || share_bytes(k.second, b)) f(held);
+    for (const auto& [other, held] : held_) {
+      if (other == b || share_bytes(other, b)) f(held);
     }
   }
   /// Orders later work on `t` after the last use of everything.
@@ -104,9 +101,11 @@ class LeaseSet {
 
  private:
   Held& insert(const memory::Block* b);
+  void erase(const memory::Block* b);
   static bool share_bytes(const memory::Block* a, const memory::Block* b);
-  std::map<Key, Held> held_;
-  bool overlaps_ = false;  // some blocks may share bytes
+  std::unordered_map<const memory::Block*, Held> held_;
+  std::vector<const memory::Block*> wrapped_;  // those that may share bytes with others
+  bool overlaps_ = false;                      // some do, or did
 };
 
 }  // namespace gk::exec

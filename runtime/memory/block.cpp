@@ -57,6 +57,7 @@ void* Block::host_address() const { return state_->host_address; }
 int64_t Block::size_bytes() const { return state_->size_bytes; }
 hal::Placement Block::placement() const { return state_->placement; }
 int64_t Block::leases() const { return state_->life.load(std::memory_order_acquire) / 2; }
+bool Block::wrapped() const { return state_->chunk == nullptr && state_->size_bytes > 0; }
 bool Block::released() const { return (state_->life.load(std::memory_order_acquire) & 1) != 0; }
 
 // Only a change of the user takes the lock. Without it, a third timeline could find the new user in place

@@ -28,6 +28,8 @@ class Block {
   hal::Placement placement() const;
   int64_t leases() const;
   bool released() const;
+  /// Somebody else's memory, which may be part of another block. All others are apart.
+  bool wrapped() const;
   /// Work given to `t` from now on comes after whatever used this memory last, and is what used it last
   /// itself. No driver call where that was `t` already. After an error nothing has changed. The block must
   /// be held against release (by a lease, or by its owner) until the work is given: then its last user is
