@@ -176,7 +176,7 @@ Result<std::shared_ptr<Device>> open(int ordinal, const OpenOptions& options) {
         make_error(ErrorKind::Device, "E0501",
                    fmt::format("there is no device cuda:{}: the driver finds {} GPU{}", ordinal, count,
                                count == 1 ? "" : "s"))
-            .help(count > 0 ? fmt::format("the last one is cuda:{}", count - 1) : "use --device=host"));
+            .help(count > 0 ? fmt::format("the last one is cuda:{}", count - 1) : "use the device `host`"));
   }
   CUdevice device = 0;
   GK_CHECK(check(*api, "cuDeviceGet", api->cuDeviceGet(&device, ordinal)));

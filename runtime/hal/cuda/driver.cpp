@@ -9,7 +9,7 @@ namespace {
 
 tl::unexpected<Error> unusable(std::string message) {
   return fail(make_error(ErrorKind::Device, "E0502", std::move(message))
-                  .help("install an NVIDIA driver for CUDA 12.4 or newer, or use --device=host"));
+                  .help("install an NVIDIA driver for CUDA 12.4 or newer, or use the device `host`"));
 }
 
 Result<Driver> open() {
@@ -44,7 +44,7 @@ Result<Driver> open() {
   const CUresult started = d.cuInit(0);
   if (started == CUDA_ERROR_NO_DEVICE) {
     return fail(
-        make_error(ErrorKind::Device, "E0501", "the NVIDIA driver finds no GPU").help("use --device=host"));
+        make_error(ErrorKind::Device, "E0501", "the NVIDIA driver finds no GPU").help("use the device `host`"));
   }
   if (started != CUDA_SUCCESS) {
     return unusable(fmt::format("the NVIDIA driver does not start: {}", d.text(started)));
