@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
@@ -13,39 +14,10 @@ using syntax::ExprKind;
 
 namespace {
 
-// What checking has to tell apart between two calls of one function.
-void signature(const Value& v, std::string& out) {
-  switch (v.kind) {
-    case VKind::Scalar:
-      out += fmt::format("s{}{}{}:{}:{};", static_cast<int>(v.scalar.dtype), v.weak ? "w" : "",
-                         v.known ? "k" : "u", v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
-      break;
-    case VKind::Array: {
-      out += fmt::format("a{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted));
-      for (const auto& d : v.array->type.dims) out += fmt::format("{}/{}/{},", d.value, d.symbol, d.name);
-      out += "];";
-      break;
-    }
-    case VKind::Record:
-    case VKind::List:
-    case VKind::Tuple:
-      out += v.kind == VKind::Record ? "r(" : "l(";
-      for (const auto& i : v.items->items) signature(i, out);
-      out += ");";
-      break;
-    default: out += fmt::format("?{}{};", static_cast<int>(v.kind), v.text);
-  }
-}
-
 // Whether argument number `at` of a builtin is a list of arrays or of extents rather than an array.
 bool takes_list(std::string_view builtin, size_t at) {
   if (builtin == "concat" || builtin == "stack") return at == 0;
   return at > 0 && (builtin == "reshape" || builtin == "broadcast_to" || builtin == "transpose");
-}
-
-bool memoisable(const Value& v) {
-  if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), memoisable);
-  return v.is_scalar() || v.is_array();
 }
 
 }  // namespace
@@ -107,6 +79,7 @@ Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& 
 }
 
 Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Span span) {
+  GK_CHECK(poll(span));
   if (f.kind == VKind::Unknown) return f;
   if (f.kind != VKind::Function) {
     Call call;
@@ -253,8 +226,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   // Plain dimension names are bound before anything is checked against them.
   for (size_t i = 0; i < fn.params.size(); ++i)
     if (fn.params[i].type) bind_plain_dims(given[i]->value, *fn.params[i].type, inner);
-  std::string key = fmt::format("{}|", static_cast<const void*>(&fn));
-  bool memo = !running() && !capturing();
+  CheckedCall known_call(*this, c);
   for (size_t i = 0; i < fn.params.size(); ++i) {
     const auto& p = fn.params[i];
     auto v = std::make_shared<Variable>();
@@ -266,20 +238,21 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
       if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
       if (!p.is_mut) value = std::move(*r);
     }
-    memo = memo && !p.is_mut && memoisable(value);
-    signature(value, key);
+    known_call.argument(value, p.is_mut ? given[i]->place : nullptr);
     if (p.is_mut)
       v->target = given[i]->place;
     else
       v->value = value;
     if (p.name != "_") inner->names[p.name] = v;
   }
-  if (memo)
-    if (auto it = check_memo_.find(key); it != check_memo_.end()) {
-      Value r = it->second;
-      if (r.is_array()) return Value::of_array(trace_->pending(r.array->type, -1));
-      return r;
-    }
+  const auto in_this_call = [&](Error e) {
+    const bool tell = e.labels.size() < 4 && e.span.begin != call.span.begin;
+    return tell ? std::move(e).label(call.span, "in this call") : std::move(e);
+  };
+  if (auto before = known_call.find(call.span)) {
+    if (!*before) return fail(in_this_call(std::move(before->error())));
+    return std::move(*before);
+  }
   if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
   // A captured function is checked as what it is.
   const bool as_capture = fn.captured && !running() && !capturing();
@@ -287,14 +260,10 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   const size_t known = errors_.size();
   auto r = run_fn_body(fn, inner);
   if (as_capture) --capture_depth_;
-  const auto in_this_call = [&](Error e) {
-    const bool tell = e.labels.size() < 4 && e.span.begin != call.span.begin;
-    return tell ? std::move(e).label(call.span, "in this call") : std::move(e);
-  };
   // Checking of a body goes on after an error in it: those were recorded.
   for (size_t i = known; i < errors_.size(); ++i) errors_[i] = in_this_call(std::move(errors_[i]));
+  known_call.keep(r, known);
   if (!r) return fail(in_this_call(std::move(r.error())));
-  if (memo) check_memo_[key] = *r;
   return r;
 }
 

@@ -64,8 +64,13 @@ Result<void> Evaluator::check_stack(Span span) const {
 }
 
 Result<void> Evaluator::poll(Span span) {
-  if (running() && effects_->interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted", span);
+  const bool stop = running() ? effects_->interrupted() : options_.interrupted && options_.interrupted();
+  if (stop) return fail(ErrorKind::Interrupted, "E0806", "interrupted", span);
   return {};
+}
+
+std::vector<Error> Evaluator::errors_since(size_t first) const {
+  return {errors_.begin() + static_cast<std::ptrdiff_t>(std::min(first, errors_.size())), errors_.end()};
 }
 
 std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
@@ -78,10 +83,13 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       flow = fail(ErrorKind::Type, "E0409",
                   fmt::format("`{}` outside a loop", *flow == Flow::Break ? "break" : "continue"), s->span);
     if (!flow) {
+      // What was found so far in a program that was not checked to its end is beside the point.
+      if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
+      const bool over = running() || flow.error().kind == ErrorKind::Interrupted;
       record(std::move(flow.error()));
-      if (running()) {
+      if (over) {
         // What was piled up for the failed statement is dropped; names keep what they had.
-        trace_ = std::make_unique<Trace>(true);
+        trace_ = std::make_unique<Trace>(running());
         break;
       }
     }
@@ -137,7 +145,7 @@ Result<Flow> Evaluator::exec_in(const syntax::Block& b, const ScopePtr& scope, V
     auto flow = exec(*b.stmts[i], scope, last ? value : nullptr);
     if (!flow) {
       // Checking goes on with the next statement, so that several mistakes are reported.
-      if (running() || capture_depth_ > 1000) return flow;
+      if (running() || flow.error().kind == ErrorKind::Interrupted || capture_depth_ > 1000) return flow;
       record(std::move(flow.error()));
       if (last && value) *value = Value::unknown();
       continue;

@@ -3,7 +3,7 @@
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
 // printed or executed while checking. Parts: eval_stmt, eval_expr, arith, index, place, call, kernel_call,
-// types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests.
+// types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests, checked_calls.
 #pragma once
 
 #include <array>
@@ -13,6 +13,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/sema/checked_calls.h"
 #include "compiler/sema/effects.h"
 #include "compiler/sema/kernel_lower.h"
 #include "compiler/sema/trace.h"
@@ -33,6 +34,7 @@ struct EvalOptions {
     std::function<Result<std::string>()> read;
   };
   std::function<Result<ImportedFile>(const std::string& path, Span from)> importer;
+  std::function<bool()> interrupted;  // asked while checking; running asks Effects
   int64_t max_capture_nodes = 200'000;
   int64_t max_eager_nodes = 4'000;  // flush a longer trace early
 };
@@ -261,6 +263,8 @@ class Evaluator {
   void record(Error e);
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
+  std::vector<Error> errors_since(size_t first) const;
+  std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
 
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
@@ -307,7 +311,7 @@ class Evaluator {
   bool roll_failed_ = false;
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
-  std::map<std::string, Value> check_memo_;
+  std::map<std::string, CheckedResult> checked_calls_;
   struct Defined {
     Span span;
     bool again;  // may be defined again

@@ -38,7 +38,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
       auto flow = exec(*stmt, inner, nullptr);
       if (flow) continue;
       it->second.state = Imported::Failed;
-      if (running()) {
+      if (running() || flow.error().kind == ErrorKind::Interrupted) {
         done = fail(std::move(flow.error()));
         break;
       }

@@ -122,6 +122,7 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
     if (!flow) record(std::move(flow.error()));
     auto found = std::exchange(errors_, std::move(saved));
     error_keys_ = std::move(keys);
+    if (!found.empty() && found.back().kind == ErrorKind::Interrupted) return fail(std::move(found.back()));
     bool expected = false;
     for (const auto& e : found) expected = expected || e.code == s.text;
     if (expected) {

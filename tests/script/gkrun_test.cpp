@@ -1,5 +1,6 @@
 // gkrun as a process: exit statuses, what goes to which stream, signals, files. $GKRUN names the binary.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -81,6 +82,25 @@ class Gkrun : public testing::Test {
     return r;
   }
 
+  // Starts the program, lets it come to its endless part and interrupts it.
+  void stop_with_ctrl_c(const std::string& file) const {
+    pid_t pid = start({"--device", "host", "--no-cache", file}, "", at("stdout"));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    ::kill(pid, SIGINT);
+    // A program that does not answer must not hang the tests: the second one ends the process by force.
+    int status = 0;
+    for (int i = 0; i < 50; ++i) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) {
+        ASSERT_TRUE(WIFEXITED(status));
+        EXPECT_EQ(WEXITSTATUS(status), 130);
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    ::kill(pid, SIGINT);
+    ADD_FAILURE() << "not stopped within five seconds; status after the second Ctrl-C: " << wait_for(pid);
+  }
+
   std::string binary_;
   fs::path folder_;
 };
@@ -155,12 +175,19 @@ TEST_F(Gkrun, answers_questions_without_a_program) {
 }
 
 TEST_F(Gkrun, tests_and_benches) {
-  std::string file = write("t.gk", "test \"good\" { assert 1 == 1 }\ntest \"bad\" { assert 1 == 2 }\n");
+  std::string file =
+      write("t.gk", "print(1)\ntest \"good\" { assert 1 == 1 }\ntest \"bad\" { assert 1 == 2 }\n");
   Outcome r = run({"--test=good", "--json", file});
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_NE(r.out.find(R"({"passed":1,"failed":0})"), std::string::npos) << r.out;
   EXPECT_EQ(run({"--test", file}).status, 1);
   EXPECT_EQ(run({file}).status, 0) << "running skips tests";
+  for (const char* what : {"test", "bench"}) {
+    r = run({fmt::format("--{}=zzz", what), file});
+    EXPECT_EQ(r.status, 2);
+    EXPECT_EQ(r.out, "") << "nothing has run";
+    EXPECT_NE(r.err.find(fmt::format("error[E1101]: no {} matches `zzz`", what)), std::string::npos) << r.err;
+  }
 }
 
 TEST_F(Gkrun, emits_to_a_file_or_to_standard_output) {
@@ -213,22 +240,24 @@ TEST_F(Gkrun, a_closed_pipe_ends_it_quietly) {
 
 TEST_F(Gkrun, ctrl_c_stops_a_running_program) {
   std::string file = write("loop.gk", "print(1)\nvar x = zeros(f32[8])\nwhile true { x .+= 1 }\n");
-  pid_t pid = start({"--device", "host", "--no-cache", file}, "", at("stdout"));
-  std::this_thread::sleep_for(std::chrono::seconds(1));
-  ::kill(pid, SIGINT);
-  // A program that does not answer must not hang the tests: the second one ends the process by force.
-  int status = 0;
-  for (int i = 0; i < 50; ++i) {
-    if (::waitpid(pid, &status, WNOHANG) == pid) {
-      ASSERT_TRUE(WIFEXITED(status));
-      EXPECT_EQ(WEXITSTATUS(status), 130);
-      EXPECT_EQ(slurp(at("stdout")), "1\n") << "what was printed before is kept";
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  ::kill(pid, SIGINT);
-  ADD_FAILURE() << "not stopped within five seconds; status after the second Ctrl-C: " << wait_for(pid);
+  stop_with_ctrl_c(file);
+  EXPECT_EQ(slurp(at("stdout")), "1\n") << "what was printed before is kept";
+}
+
+// Lambdas are followed at each call, and here each calls the one before it twice.
+TEST_F(Gkrun, ctrl_c_stops_checking) {
+  std::string text = "let f0 = x => x\n";
+  for (int i = 1; i < 60; ++i) text += fmt::format("let f{0} = x => f{1}(x) + f{1}(x)\n", i, i - 1);
+  stop_with_ctrl_c(write("deep.gk", text + "print(1)\nf59(1)\n"));
+  EXPECT_EQ(slurp(at("stdout")), "");
+  EXPECT_NE(slurp(at("stderr")).find("E0806"), std::string::npos) << slurp(at("stderr"));
+}
+
+TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
+  std::string text = "fn f0(x) = x\n";
+  for (int i = 1; i < 60; ++i) text += fmt::format("fn f{0}(x) = f{1}(x) + f{1}(x)\n", i, i - 1);
+  stop_with_ctrl_c(write("deep.gk", text + "print(1)\nf59(ones(f32[4]))\n"));
+  EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
 }
 
 TEST_F(Gkrun, digits_answers_as_scikit_learn_does) {

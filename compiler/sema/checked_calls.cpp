@@ -1,0 +1,127 @@
+#include "compiler/sema/checked_calls.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+namespace {
+
+// Results that are the same whenever they are made: no graphs, and no lambdas, which hold a scope.
+bool plain(const Value& v) {
+  if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), plain);
+  return v.is_unknown() || v.kind == VKind::None || v.is_scalar() || v.kind == VKind::String || v.is_array();
+}
+
+// The result of a call is an array of its own.
+Value renewed(const Value& v, Trace& trace) {
+  Value r = v;
+  if (v.is_aggregate()) {
+    r.items = std::make_shared<Aggregate>(*v.items);
+    for (auto& item : r.items->items) item = renewed(item, trace);
+  } else if (v.is_array()) {
+    r.array = trace.pending(v.array->type, -1);
+    r.array->wanted = v.array->wanted;
+    r.array->loose = v.array->loose;
+  }
+  return r;
+}
+
+// These depend on what stands around the call.
+bool depends_on_surroundings(const Error& e) {
+  return e.code == "E0105" || e.code == "E0406" || e.code == "E0806";
+}
+
+bool contains(const std::vector<StoragePtr>& all, const StoragePtr& s) {
+  return s && std::find(all.begin(), all.end(), s) != all.end();
+}
+
+}  // namespace
+
+// Functions of a file see what their file defines. Those defined inside a body may see what differs from one
+// turn to the next.
+CheckedCall::CheckedCall(Evaluator& ev, const Callable& c)
+    : ev_(ev), usable_(!ev.running() && c.scope && !c.scope->parent) {
+  if (!usable_) return;
+  key_ = fmt::format("{}|", static_cast<const void*>(c.fn.get()));
+  // In a capture, what is read and written is noted: only the same call on the same arrays adds nothing.
+  if (ev.capturing()) key_ += fmt::format("{}|", ev.trace().id());
+}
+
+void CheckedCall::add(const Value& v) {
+  switch (v.kind) {
+    case VKind::Unknown: key_ += "?"; break;
+    case VKind::Scalar:
+      key_ += fmt::format("s{}{}{}:{}:{};", static_cast<int>(v.scalar.dtype), v.weak ? "w" : "",
+                          v.known ? "k" : "u", v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
+      break;
+    case VKind::Array: {
+      key_ += fmt::format("a{}{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted),
+                          v.array->loose ? "l" : "");
+      for (const auto& d : v.array->type.dims) key_ += fmt::format("{}/{}/{},", d.value, d.symbol, d.name);
+      key_ += "];";
+      if (ev_.capturing() && v.array->storage)
+        key_ += fmt::format("{};", static_cast<const void*>(v.array->storage.get()));
+      break;
+    }
+    case VKind::Record:
+    case VKind::List:
+    case VKind::Tuple:
+      key_ += fmt::format("{}{}(", static_cast<int>(v.kind), static_cast<const void*>(v.items->type.get()));
+      for (const auto& n : v.items->names) key_ += n + ",";
+      for (const auto& i : v.items->items) add(i);
+      key_ += ");";
+      break;
+    case VKind::String: key_ += fmt::format("\"{}:{}", v.text.size(), v.text); break;
+    case VKind::Builtin: key_ += fmt::format("b{};", v.text); break;
+    case VKind::Function:
+    case VKind::Kernel:
+      if (v.callable->lambda || !v.callable->scope || v.callable->scope->parent) usable_ = false;
+      key_ += fmt::format("f{}/{};", static_cast<const void*>(v.callable->fn.get()),
+                          static_cast<const void*>(v.callable->kernel.get()));
+      break;
+    default: usable_ = false;
+  }
+}
+
+void CheckedCall::argument(const Value& v, Value* place) {
+  if (!usable_) return;
+  add(v);
+  if (!place) return;
+  // The parts of other places may change in ways that a later call would have to repeat.
+  if (!v.is_array() && !v.is_unknown()) usable_ = false;
+  places_.push_back(place);
+}
+
+std::optional<Result<Value>> CheckedCall::find(Span span) {
+  if (!usable_) return std::nullopt;
+  const auto& memo = ev_.checked_calls();
+  const auto it = memo.find(key_);
+  if (it == memo.end()) return std::nullopt;
+  const CheckedResult& known = it->second;
+  for (const auto& e : known.errors) ev_.record(e);
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (!known.written[i] || !places_[i]->is_array()) continue;
+    ArrayPtr& a = places_[i]->array;
+    const ir::Type type = a->type;
+    if (auto r = ev_.overwrite(a, ev_.trace().pending(type, -1), span); !r) return fail(std::move(r.error()));
+  }
+  if (!known.result) return Result<Value>(fail(Error(known.result.error())));
+  return Result<Value>(renewed(*known.result, ev_.trace()));
+}
+
+void CheckedCall::keep(const Result<Value>& r, size_t num_errors) {
+  if (!usable_ || (r && !plain(*r)) || (!r && depends_on_surroundings(r.error()))) return;
+  CheckedResult known;
+  known.errors = ev_.errors_since(num_errors);
+  if (std::any_of(known.errors.begin(), known.errors.end(), depends_on_surroundings)) return;
+  for (const Value* p : places_)
+    known.written.push_back(p->is_array() && contains(ev_.trace().writes(), p->array->storage));
+  known.result = r;
+  ev_.checked_calls().insert_or_assign(std::move(key_), std::move(known));
+}
+
+}  // namespace gk::sema
