@@ -20,7 +20,7 @@ function(gk_whole target)
     list(APPEND objects $<TARGET_OBJECTS:${part}>)
   endforeach()
   add_library(${target} SHARED ${objects})
-  target_link_libraries(${target} PRIVATE gk_llvm gk_blas fmt::fmt TBB::tbb ZLIB::ZLIB ${GK_ANTLR_RUNTIME}
+  target_link_libraries(${target} PRIVATE gk_llvm gk_blas fmt::fmt TBB::tbb ZLIB::ZLIB ${GK_RE2} ${GK_ANTLR_RUNTIME}
                         ${CMAKE_DL_LIBS} Threads::Threads)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()

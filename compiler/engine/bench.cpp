@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "compiler/engine/session_impl.h"
 
@@ -30,20 +29,20 @@ Quantiles quantiles(std::vector<double> v) {
 Status Session::bench(std::string_view name, std::string_view text, std::string_view filter, bool json) {
   if (impl_->opened != Status::Ok) return impl_->opened;
   impl_->interrupt_flag = false;
-  auto pattern = Impl::pattern_of(filter);
+  auto pattern = engine::Pattern::parse(filter);
   if (!pattern) return impl_->report(pattern.error(), true);
   return impl_->guarded([&] {
     Status s;
     auto module = impl_->prepare(name, text, &s);
     if (!module) return s;
+    auto benches = Impl::chosen(*module, syntax::StmtKind::Bench, *pattern);
+    if (!benches) return impl_->report(benches.error(), true);
     s = impl_->execute(*module);
     if (s != Status::Ok) return s;
     auto& runner = *impl_->runner;
     auto& effects = *impl_->effects;
     nlohmann::json rows = nlohmann::json::array();
-    for (const auto& stmt : module->stmts) {
-      if (stmt->kind != syntax::StmtKind::Bench) continue;
-      if (!filter.empty() && !std::regex_search(stmt->text, *pattern)) continue;
+    for (const auto* stmt : *benches) {
       auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
       auto measure = [&]() -> Result<nlohmann::json> {
         auto start = Clock::now();

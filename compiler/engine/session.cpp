@@ -3,7 +3,6 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "compiler/engine/device_effects.h"
 #include "compiler/engine/importer.h"
@@ -80,12 +79,15 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
   return module;
 }
 
-Result<std::regex> Session::Impl::pattern_of(std::string_view filter) {
-  try {
-    return std::regex(std::string(filter));
-  } catch (const std::regex_error&) {
-    return fail(ErrorKind::Usage, "E1101", fmt::format("`{}` is not a regular expression", filter));
-  }
+Result<std::vector<const syntax::Stmt*>> Session::Impl::chosen(const syntax::Module& module, StmtKind kind,
+                                                               const engine::Pattern& pattern) {
+  std::vector<const syntax::Stmt*> all;
+  for (const auto& stmt : module.stmts)
+    if (stmt->kind == kind && pattern.chooses(stmt->text)) all.push_back(stmt.get());
+  if (all.empty() && !pattern.chooses_all())
+    return fail(ErrorKind::Usage, "E1101",
+                fmt::format("no {} matches `{}`", kind == StmtKind::Test ? "test" : "bench", pattern.text()));
+  return all;
 }
 
 Status Session::Impl::settle() {
@@ -125,6 +127,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.seed = o.seed;
   eval.unchecked = o.unchecked;
   eval.importer = engine::make_importer(impl->sources);
+  eval.interrupted = [p = impl.get()] { return p->interrupt_flag.load(std::memory_order_relaxed); };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;
@@ -168,6 +171,7 @@ Status Session::Impl::guarded(const std::function<Status()>& body) {
 
 Status Session::check(std::string_view name, std::string_view text) {
   return impl_->guarded([&] {
+    impl_->interrupt_flag = false;
     Status s;
     impl_->prepare(name, text, &s);
     return s;
@@ -188,17 +192,17 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
                      TestReport& report) {
   if (impl_->opened != Status::Ok) return impl_->opened;
   impl_->interrupt_flag = false;
-  auto pattern = Impl::pattern_of(filter);
+  auto pattern = engine::Pattern::parse(filter);
   if (!pattern) return impl_->report(pattern.error(), true);
   return impl_->guarded([&] {
     Status s;
     auto module = impl_->prepare(name, text, &s);
     if (!module) return s;
+    auto tests = Impl::chosen(*module, StmtKind::Test, *pattern);
+    if (!tests) return impl_->report(tests.error(), true);
     s = impl_->execute(*module);
     if (s != Status::Ok) return s;
-    for (const auto& stmt : module->stmts) {
-      if (stmt->kind != StmtKind::Test) continue;
-      if (!filter.empty() && !std::regex_search(stmt->text, *pattern)) continue;
+    for (const auto* stmt : *tests) {
       auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
       if (r) r = impl_->effects->synchronize();
       if (r) {

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "compiler/engine/effects_base.h"
+#include "compiler/engine/pattern.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/parse.h"
 #include "compiler/syntax/source.h"
@@ -37,8 +37,9 @@ struct Session::Impl {
   void out(std::string_view text);
   /// Runs `body`; what the standard library throws becomes a diagnostic.
   Status guarded(const std::function<Status()>& body);
-  /// What --test=RE and --bench=RE choose by. Errors: Usage E1101.
-  static Result<std::regex> pattern_of(std::string_view filter);
+  /// The blocks of a kind whose titles match. Errors: Usage E1101 where a pattern is given and none does.
+  static Result<std::vector<const syntax::Stmt*>> chosen(const syntax::Module& module, syntax::StmtKind kind,
+                                                         const engine::Pattern& pattern);
   Status settle();  // waits, and raises pending faults
 };
 
