@@ -7,6 +7,7 @@
 
 #include "compiler/interp/interp.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/hints.h"
 #include "compiler/sema/operators.h"
 
 namespace gk::sema {
@@ -96,7 +97,7 @@ Value Evaluator::strengthen(const Value& v) const {
   return r;
 }
 
-Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span) {
+Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span, const Value* other) {
   DType from = v.scalar.dtype;
   Value r = v;
   r.weak = false;
@@ -105,8 +106,7 @@ Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span) {
                 fmt::format("{} cannot stand where {} is needed", describe(v), name(t)), span);
   if (gk::is_float(from) && !gk::is_float(t)) {
     auto e = make_error(ErrorKind::Type, "E0203", fmt::format("a float literal meets {}", name(t)), span);
-    return fail(std::move(e).help(fmt::format("convert the array first: `f32(…)`, or write an integer: `{}`",
-                                              v.known ? fmt::format("{:.0f}", v.scalar.f) : "…")));
+    return fail(std::move(e).help(for_float_literal(v, t, other, default_float_)));
   }
   if (is_integer(from) && is_integer(t) && v.known) {
     Scalar c = v.scalar.cast(t);
@@ -159,7 +159,7 @@ Result<DType> Evaluator::common_dtype(const Value& a, const Value& b, std::strin
   if (da->weak != db->weak) {
     const Value& w = da->weak ? a : b;
     DType t = da->weak ? db->dtype : da->dtype;
-    GK_CHECK(cast_weak(w, t, span));
+    GK_CHECK(cast_weak(w, t, span, da->weak ? &b : &a));
     return t;
   }
   auto t = promote(da->dtype, db->dtype);
@@ -436,7 +436,7 @@ Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, con
       e = std::move(e).label(where->lhs->span, describe(a));
       e = std::move(e).label(where->rhs->span, describe(b));
     }
-    return fail(std::move(e));
+    return fail(advised(std::move(e), a, b, written(where->lhs->span), written(where->rhs->span)));
   }
   return r;
 }

@@ -89,12 +89,17 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
     return fail(ErrorKind::Type, "E0202",
                 fmt::format("`{}` takes one array, not {}", call.callee, describe(a.value(0))), a.span(0));
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  if (a.has(1) && (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a[1].name.empty() &&
-      a.value(1).is_array())
+  const bool of_two = (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a.has(1) && a[1].name.empty();
+  const std::string help =
+      fmt::format("`{}(a, b)` is elementwise", op == ir::Op::ReduceMax ? "maximum" : "minimum");
+  const auto integer = [](const Value& v) { return v.is_scalar() && is_integer(v.scalar.dtype); };
+  if (of_two && !a.value(1).is_aggregate() && (x->type.rank() == 0 || !integer(a.value(1))))
     return fail(
         make_error(ErrorKind::Type, "E0206", fmt::format("`{}` reduces one array", call.callee), a.span(1))
-            .help(op == ir::Op::ReduceMax ? "for two arrays use `maximum`" : "for two arrays use `minimum`"));
-  GK_TRY(auto axes, axes_of(a, 1, x->type.rank()));
+            .help(help));
+  auto found = axes_of(a, 1, x->type.rank());
+  if (!found) return fail(of_two ? std::move(found.error()).help(help) : std::move(found.error()));
+  auto axes = std::move(*found);
   GK_TRY(auto keep, flag(a, 2));
   if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && a.has(1) && axes.size() != 1)
     return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee),

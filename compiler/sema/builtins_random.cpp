@@ -42,6 +42,20 @@ Result<Value> rng(Evaluator& ev, Call& call) {
   return r;
 }
 
+// The generator is what is forgotten first.
+Result<void> check_generator(Evaluator& ev, const Call& call, size_t num_args) {
+  const bool missing =
+      call.args.empty() || (call.args[0].name.empty() && !call.args[0].is_mut && call.args.size() < num_args);
+  if (!missing) return {};
+  std::string rest;
+  for (const auto& a : call.args) rest += ", " + (a.name.empty() ? "" : a.name + "=") + ev.written(a.span);
+  return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` needs a generator", call.callee),
+                         call.args.empty() ? call.span : call.args[0].span)
+                  .note("made by `var r = rng(seed=1)`")
+                  .help(fmt::format("the first argument is a generator: `{}(mut r{})`", call.callee,
+                                    rest.empty() ? ", …" : rest)));
+}
+
 Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type, Span type_span, ir::Op op,
                    DType t) {
   if (!state.is_mut || !state.place)
@@ -69,6 +83,7 @@ Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type,
 
 template <ir::Op op>
 Result<Value> random(Evaluator& ev, Call& call) {
+  GK_CHECK(check_generator(ev, call, 2));
   GK_TRY(auto a, BuiltinArgs::match(call, {"rng", "type"}));
   if (a.value(1).is_unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(1), a.span(1)));
@@ -79,6 +94,7 @@ Result<Value> random(Evaluator& ev, Call& call) {
 }
 
 Result<Value> randint(Evaluator& ev, Call& call) {
+  GK_CHECK(check_generator(ev, call, 4));
   GK_TRY(auto a, BuiltinArgs::match(call, {"rng", "lo", "hi", "type"}));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(3), a.span(3)));

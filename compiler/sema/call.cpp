@@ -33,11 +33,7 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
     arg.span = a.value->span;
     arg.is_mut = a.is_mut;
     if (a.is_mut) {
-      GK_TRY(arg.place, place(*a.value, scope));
-      if (!arg.place)
-        return fail(
-            make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span)
-                .help("pass the whole array, or write the result back with `.=`"));
+      GK_TRY(arg.place, mut_argument(*a.value, scope));
       arg.value = *arg.place;
     } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin &&
                takes_list(f.text, call.args.size())) {

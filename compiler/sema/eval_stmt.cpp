@@ -1,4 +1,4 @@
-// Statements: bindings, assignment, control flow, imports, pragmas.
+// Statements: bindings, assignment, definitions.
 #include <fmt/format.h>
 #include <pthread.h>
 
@@ -77,6 +77,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
   errors_.clear();
   declare_functions(module, scope);
   defined_.clear();
+  scope->begun = false;
   for (const auto& s : module.stmts) {
     auto flow = exec(*s, scope, nullptr);
     if (flow && *flow != Flow::Next)
@@ -160,10 +161,12 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(check_stack(s.span));
   GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
+  if (s.kind != StmtKind::Pragma) scope->begun = true;
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
     case StmtKind::Assign: GK_CHECK(exec_assign(s, scope)); break;
     case StmtKind::ExprStmt: {
+      if (!running() && !value) GK_CHECK(refuse_continuation(s));
       GK_TRY(auto v, eval(*s.rhs, scope));
       if (value && !s.muted) *value = std::move(v);
       break;
@@ -234,7 +237,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::Graph: GK_CHECK(exec_graph(s, scope)); break;
     case StmtKind::Update: GK_CHECK(exec_update(s, scope)); break;
     case StmtKind::Import: GK_CHECK(exec_import(s, scope)); break;
-    case StmtKind::Pragma: GK_CHECK(exec_pragma(s)); break;
+    case StmtKind::Pragma: GK_CHECK(exec_pragma(s, *scope)); break;
     case StmtKind::Assert: GK_CHECK(exec_assert(s, scope)); break;
     case StmtKind::Test:
     case StmtKind::Bench:
@@ -363,9 +366,11 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   }
   if (!s.elementwise) {
     if (s.lhs->kind != syntax::ExprKind::Name)
-      return fail(make_error(ErrorKind::Type, "E0403", "`=` rebinds names; a field or an element is a place",
-                             s.lhs->span)
-                      .help("write to it with `.=`"));
+      return fail(
+          make_error(ErrorKind::Type, "E0403",
+                     fmt::format("`{}` rebinds names; a field or an element is a place", written(s.op_span)),
+                     s.lhs->span)
+              .help(fmt::format("write to it with `.{}`", written(s.op_span))));
     if (s.lhs->text == "_") return {};
     Error why;
     auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
@@ -410,101 +415,6 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
   GK_TRY(auto base, place(*s.lhs->lhs, scope));
   return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
-}
-
-Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* value) {
-  GK_TRY(auto c, eval(*s.rhs, scope));
-  bool known = c.is_scalar() && c.known;
-  if (!c.is_unknown()) {
-    bool scalar_bool = (c.is_scalar() && is_bool(c.scalar.dtype)) ||
-                       (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!scalar_bool)
-      return fail(make_error(ErrorKind::Type, "E0208",
-                             fmt::format("a condition is a scalar bool, not {}", describe(c)), s.rhs->span)
-                      .help("compare it, or use `any(…)` or `all(…)`"));
-  }
-  if (c.is_array() && running() && !capturing()) {
-    GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
-    GK_TRY(auto b, item(c, s.rhs->span));
-    c = Value::of_scalar(b);
-    known = true;
-  }
-  auto other = [&](Value* v) -> Result<Flow> {
-    if (s.else_body) return exec_block(*s.else_body, scope, v);
-    if (s.else_if) return exec(*s.else_if, scope, v);
-    return Flow::Next;
-  };
-  if (known) return c.scalar.i ? exec_block(*s.body, scope, value) : other(value);
-  if (c.is_array() && capturing()) {
-    Branches b;
-    b.span = s.span;
-    rebound_outside(s, b.rebound);
-    b.arms[0] = [&](Value* v) { return stay(exec_block(*s.body, scope, v), s); };
-    b.arms[1] = [&](Value* v) { return stay(other(v), s); };
-    GK_TRY(auto v, branch(c.array, b, scope, value != nullptr));
-    if (value) *value = std::move(v);
-    return Flow::Next;
-  }
-  std::set<std::string> names;
-  assigned_names(s, names);
-  auto before = snapshot(names, scope);
-  Value then_value = Value::none(), else_value = Value::none();
-  GK_CHECK(exec_block(*s.body, scope, &then_value));
-  std::vector<Value> after;
-  for (auto& [var, old] : before) {
-    after.push_back(var->get());
-    var->get() = old;
-  }
-  GK_CHECK(other(&else_value));
-  for (size_t i = 0; i < before.size(); ++i) before[i].first->get() = join(after[i], before[i].first->get());
-  if (value) *value = join(then_value, else_value);
-  return Flow::Next;
-}
-
-Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
-  if (!running()) {
-    std::set<std::string> names;
-    assigned_names(s, names);
-    auto before = snapshot(names, scope);
-    forget_scalars(names, scope);
-    GK_TRY(auto c, eval(*s.rhs, scope));
-    bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
-              (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!ok)
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
-    if (c.is_array() && capturing()) {
-      for (auto& [var, old] : before) var->get() = old;
-      GK_CHECK(device_while(s, scope, c.array));
-      return Flow::Next;
-    }
-    GK_CHECK(exec_block(*s.body, scope, nullptr));
-    for (auto& [var, old] : before) var->get() = join(old, var->get());
-    return Flow::Next;
-  }
-  while (true) {
-    GK_CHECK(poll(s.span));
-    GK_TRY(auto c, eval(*s.rhs, scope));
-    const bool of_device = c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype);
-    if (of_device && capturing()) {
-      GK_CHECK(device_while(s, scope, c.array));
-      return Flow::Next;
-    }
-    if (c.is_array()) {
-      GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
-      if (of_device) {
-        GK_TRY(auto b, item(c, s.rhs->span));
-        c = Value::of_scalar(b);
-      }
-    }
-    if (!c.is_scalar() || !is_bool(c.scalar.dtype))
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
-    if (!c.scalar.i) return Flow::Next;
-    GK_TRY(auto flow, exec_block(*s.body, scope, nullptr));
-    if (flow == Flow::Break) return Flow::Next;
-    if (flow == Flow::Return) return flow;
-  }
 }
 
 }  // namespace gk::sema

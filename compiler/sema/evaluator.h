@@ -2,8 +2,9 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_expr, arith, index, place, call, kernel_call,
-// types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests, checked_calls.
+// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, arith, index, place, call,
+// kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests,
+// checked_calls.
 #pragma once
 
 #include <array>
@@ -101,10 +102,11 @@ class Evaluator {
   Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_while(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_if(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
+  Result<void> refuse_continuation(const syntax::Stmt& s) const;
   Result<void> exec_assert(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_expect_error(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_import(const syntax::Stmt& s, const ScopePtr& scope);
-  Result<void> exec_pragma(const syntax::Stmt& s);
+  Result<void> exec_pragma(const syntax::Stmt& s, const Scope& scope);
   Result<void> check_function(const syntax::FnDef& fn, const ScopePtr& scope);
   Result<void> check_kernel(const syntax::KernelDef& k, const ScopePtr& scope);
   Result<bool> try_roll(const syntax::Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi);
@@ -156,8 +158,9 @@ class Evaluator {
                        Span span);
   Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
   Result<Value> cast(const Value& v, DType t, Span span);
-  Result<Value> cast_weak(const Value& v, DType t, Span span);  // a weak scalar to what it meets
-  Value strengthen(const Value& v) const;                       // alone: i64, or the default float
+  /// A weak scalar in the dtype of what it meets: `other`, or a place or a declared type.
+  Result<Value> cast_weak(const Value& v, DType t, Span span, const Value* other = nullptr);
+  Value strengthen(const Value& v) const;  // alone: i64, or the default float
   Result<DType> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
   Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
@@ -189,6 +192,7 @@ class Evaluator {
   Value hold(const Value& v);          // the value of now, whatever is written later
   Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
   Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
+  Result<Value*> mut_argument(const syntax::Expr& e, const ScopePtr& scope);  // never null
   /// `v` in the dtype of a place of type `t`. Errors: E0211 where that is no promotion.
   Result<ArrayPtr> value_to_write(const Value& v, const ir::Type& t, Span span);
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
@@ -254,6 +258,7 @@ class Evaluator {
 
   // state
   syntax::SourceMap& sources() { return sources_; }
+  std::string written(Span span) const;  // the text of it; "…" where there is none
   Effects* effects() { return effects_; }
   const EvalOptions& options() const { return options_; }
   DType default_float() const { return default_float_; }

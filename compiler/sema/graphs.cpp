@@ -247,9 +247,7 @@ Result<Value> Evaluator::eval_launch(const Expr& e, const ScopePtr& scope) {
         arg.span = a.value->span;
         arg.is_mut = a.is_mut;
         if (a.is_mut) {
-          GK_TRY(arg.place, place(*a.value, scope));
-          if (!arg.place)
-            return fail(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", a.value->span);
+          GK_TRY(arg.place, mut_argument(*a.value, scope));
           arg.value = *arg.place;
         } else {
           GK_TRY(arg.value, eval(*a.value, scope));

@@ -59,8 +59,12 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
   return {};
 }
 
-Result<void> Evaluator::exec_pragma(const Stmt& s) {
+Result<void> Evaluator::exec_pragma(const Stmt& s, const Scope& scope) {
   const std::string &n = s.name, &v = s.text;
+  if (scope.parent || scope.begun)
+    return fail(make_error(ErrorKind::Type, "E0411", "a pragma stands at the top of its file", s.span)
+                    .note("it holds for the whole file")
+                    .help("move it before the first other statement"));
   if (n == "fuse" && (v == "on" || v == "off")) {
     GK_CHECK(flush(s.span));
     fuse_ = v == "on";
@@ -74,7 +78,8 @@ Result<void> Evaluator::exec_pragma(const Stmt& s) {
     default_float_ = v == "f64" ? DType::F64 : DType::F32;
   } else {
     return fail(
-        make_error(ErrorKind::Type, "E0410", fmt::format("unknown pragma `{} {}`", n, v), s.span)
+        make_error(ErrorKind::Type, "E0411",
+                   fmt::format("unknown pragma `{}{}{}`", n, v.empty() ? "" : " ", v), s.span)
             .note("pragmas: fuse on|off, matmul tf32|f32, fast_math [on|off], default_float f32|f64"));
   }
   return {};

@@ -299,6 +299,16 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
   }
 }
 
+Result<Value*> Evaluator::mut_argument(const Expr& e, const ScopePtr& scope) {
+  GK_TRY(auto target, place(e, scope));
+  if (target) return target;
+  return fail(
+      make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", e.span)
+          .help(fmt::format("pass the whole array, or a `var` with a copy of the part, and write that back: "
+                            "`{} .= …`",
+                            written(e.span))));
+}
+
 Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Span span) {
   Value x = v;
   if (v.is_scalar() && v.weak) {

@@ -174,10 +174,12 @@ constexpr Explanation kRows[] = {
      "written with "
      "`.=`. Parameters are written only when declared mut.",
      "let x = zeros(f32[4])\nx .= 1", "var x = zeros(f32[4])\nx .= 1"},
-    {"E0403", "this is not a place",
-     "Only storage can be written: a var or mut name, an index or a slice of one, a field of one. The result "
-     "of a "
-     "call or of an operator has no storage of its own.",
+    {"E0403", "this cannot be written to, or not in this way",
+     "What `.=` writes is a place: a var or mut name, an index or a slice of one, a field of one. The result "
+     "of "
+     "a call or of an operator has no storage of its own. `=` rebinds whole names. A `mut` argument is a "
+     "whole "
+     "array, record or list, since a part of an array has no storage of its own.",
      "(a + b) .= 1", "a .= 1"},
     {"E0404", "a mut argument overlaps another argument",
      "A function that writes one argument while it reads another of the same storage would give results that "
@@ -215,6 +217,16 @@ constexpr Explanation kRows[] = {
      "circle. Paths "
      "are relative to the importing file.",
      "import \"nn\" as nn", "import \"nn.gk\" as nn"},
+    {"E0411", "an unknown pragma, or one that is not at the top",
+     "A pragma holds for its whole file and stands before every other statement. There are default_float "
+     "f32|f64, "
+     "fuse on|off, fast_math and matmul tf32|f32.",
+     "let x = ones(f32[4])\npragma fuse off", "pragma fuse off\nlet x = ones(f32[4])"},
+    {"E0412", "a line begins with an operator",
+     "A statement ends with its line unless an operator or an open bracket stands at the end. A line that "
+     "begins "
+     "with a minus is a statement of its own, and its value would be lost.",
+     "let d = b * b\n  - 4 * a * c", "let d = b * b -\n  4 * a * c"},
 };
 
 }  // namespace

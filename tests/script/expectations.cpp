@@ -41,8 +41,8 @@ struct Directive {
   std::string_view name, rest;
 };
 std::optional<Directive> find_directive(std::string_view line) {
-  static constexpr std::string_view kNames[] = {"expect+", "expect", "error", "structure",
-                                                "status",  "option", "skip"};
+  static constexpr std::string_view kNames[] = {"expect+",   "expect", "error",  "help",
+                                                "structure", "status", "option", "skip"};
   for (size_t at = line.find("# "); at != std::string_view::npos; at = line.find("# ", at + 2)) {
     std::string_view comment = line.substr(at + 2);
     for (std::string_view name : kNames)
@@ -62,8 +62,13 @@ bool apply(const Directive& d, int line, Expectations& e) {
   }
   if (d.name == "error") {
     std::string_view code = next_word(rest);
-    e.errors.push_back({line, std::string(code), std::string(rest)});
+    e.errors.push_back({line, std::string(code), std::string(rest), {}});
     return code.size() == 5 && code[0] == 'E';
+  }
+  if (d.name == "help") {
+    if (e.errors.empty() || trim(rest).empty()) return false;
+    e.errors.back().helps.emplace_back(trim(rest));
+    return true;
   }
   if (d.name == "structure") {
     bool ok = !trim(rest).empty();
@@ -131,6 +136,7 @@ std::vector<Diagnostic> read_diagnostics(std::string_view json_lines) {
       d.severity = j.value("severity", "error");
       d.code = j.value("code", "");
       d.message = j.value("message", "");
+      d.helps = j.value("helps", std::vector<std::string>{});
     } else {
       d.severity = "error";
       d.message = line;

@@ -5,6 +5,7 @@
 //   print(x)            # expect: [1. 2.]            the next line of standard output
 //                       # expect+: [3. 4.]           and the one after it
 //   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in it
+//   # help: convert one side                       and that diagnostic has a help line with this text
 //   # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host
 //   # status: 1                                      0 to 3; without it 0, or not 0 where errors are expected
 //   # option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync, nan_check
@@ -24,6 +25,7 @@ namespace gk::test {
 struct ExpectedError {
   int line = 0;
   std::string code, text;
+  std::vector<std::string> helps;
 };
 
 struct Counter {
@@ -48,6 +50,7 @@ tl::expected<Expectations, std::string> read_expectations(std::string_view scrip
 struct Diagnostic {
   int line = 0;
   std::string severity, code, message;
+  std::vector<std::string> helps;
 };
 /// JSON lines to diagnostics; what is no JSON object becomes one with code "" and the line as message.
 std::vector<Diagnostic> read_diagnostics(std::string_view json_lines);

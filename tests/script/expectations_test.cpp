@@ -11,12 +11,13 @@ TEST(ScriptExpectations, reads_output_lines_in_order) {
 }
 
 TEST(ScriptExpectations, reads_errors_with_their_lines) {
-  auto e = read_expectations("let x = 1\nlet y = x + b  # error: E0401 unknown name\n");
+  auto e = read_expectations("let x = 1\nlet y = x + b  # error: E0401 unknown name\n# help: did you mean\n");
   ASSERT_TRUE(e);
   ASSERT_EQ(e->errors.size(), 1u);
   EXPECT_EQ(e->errors[0].line, 2);
   EXPECT_EQ(e->errors[0].code, "E0401");
   EXPECT_EQ(e->errors[0].text, "unknown name");
+  EXPECT_EQ(e->errors[0].helps, std::vector<std::string>{"did you mean"});
 }
 
 TEST(ScriptExpectations, reads_structure_status_options_and_skips) {
@@ -39,14 +40,17 @@ TEST(ScriptExpectations, refuses_what_it_does_not_understand) {
   EXPECT_FALSE(read_expectations("# status: good\n"));
   EXPECT_FALSE(read_expectations("# error: wrong\n"));
   EXPECT_FALSE(read_expectations("# skip: interp\n")) << "a skip needs a reason";
+  EXPECT_FALSE(read_expectations("# help: of nothing\n"));
   EXPECT_FALSE(read_expectations("# expect+: 1\n")) << "nothing to continue";
 }
 
 TEST(ScriptExpectations, reads_diagnostics_and_keeps_stray_text) {
   auto d = read_diagnostics(
-      "{\"severity\":\"error\",\"code\":\"E0301\",\"message\":\"m\",\"line\":7}\nSegfault\n");
+      "{\"severity\":\"error\",\"code\":\"E0301\",\"message\":\"m\",\"helps\":[\"h\"],\"line\":7}"
+      "\nSegfault\n");
   ASSERT_EQ(d.size(), 2u);
   EXPECT_EQ(d[0].line, 7);
   EXPECT_EQ(d[0].code, "E0301");
+  EXPECT_EQ(d[0].helps, std::vector<std::string>{"h"});
   EXPECT_EQ(d[1].message, "Segfault");
 }

@@ -96,6 +96,12 @@ void check_errors(const Expectations& e, const Captured& captured, Status status
       if (used[i] || found[i].line != want.line || found[i].code != want.code) continue;
       if (found[i].message.find(want.text) == std::string::npos) continue;
       met = used[i] = true;
+      for (const std::string& help : want.helps) {
+        const auto has = [&](const std::string& h) { return h.find(help) != std::string::npos; };
+        EXPECT_TRUE(std::any_of(found[i].helps.begin(), found[i].helps.end(), has))
+            << "line " << want.line << " should have the help '" << help << "'; diagnostics were:\n"
+            << captured.err;
+      }
     }
     EXPECT_TRUE(met) << "line " << want.line << " should give " << want.code << " '" << want.text
                      << "'; diagnostics were:\n"

@@ -1,0 +1,56 @@
+#include "compiler/sema/hints.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace gk::sema {
+
+namespace {
+
+constexpr size_t kShortOperand = 24;  // longer ones stay `…`
+
+// "[:, new]" where an array of extents `few` could stand for the leading axes of `many`.
+std::optional<std::string> axes_to_add(const ir::Dims& few, const ir::Dims& many) {
+  if (few.empty() || few.size() >= many.size()) return std::nullopt;
+  ir::Dims widened = few;
+  widened.resize(many.size(), ir::Dim::known(1));
+  if (!ir::broadcast(widened, many)) return std::nullopt;
+  std::string text;
+  for (size_t i = 0; i < many.size(); ++i)
+    text += fmt::format("{}{}", i ? ", " : "[", i < few.size() ? ":" : "new");
+  return text + "]";
+}
+
+}  // namespace
+
+std::string for_float_literal(const Value& v, DType t, const Value* other, DType default_float) {
+  const bool host = other && other->is_scalar();
+  std::string help =
+      other ? fmt::format("convert the {}: `{}(…)`", host ? "integer" : "array", name(default_float))
+            : fmt::format("convert it: `{}(…)` truncates", name(t));
+  if (v.known && v.scalar.f == std::trunc(v.scalar.f) && std::fabs(v.scalar.f) < 0x1p63)
+    help += fmt::format(", or write an integer: `{:.0f}`", v.scalar.f);
+  return help;
+}
+
+Error advised(Error e, const Value& a, const Value& b, const std::string& left, const std::string& right) {
+  if (e.code == "E0203" && !e.helps.empty()) {
+    const std::string& operand = a.is_scalar() && a.weak ? right : left;
+    const std::string_view gap = "(…)";
+    const size_t at = e.helps[0].find(gap);
+    if (at != std::string::npos && operand.size() <= kShortOperand)
+      e.helps[0].replace(at, gap.size(), "(" + operand + ")");
+  }
+  if (e.code == "E0301" && a.is_array() && b.is_array()) {
+    const auto &x = a.array->type.dims, &y = b.array->type.dims;
+    const bool first = x.size() < y.size();
+    const std::string& operand = first ? left : right;
+    const bool name = operand.find_first_of(" (+-*/@[{") == std::string::npos;
+    if (const auto brackets = first ? axes_to_add(x, y) : axes_to_add(y, x))
+      e = std::move(e).help(fmt::format("add an axis: `{}{}`", name ? operand : "(…)", *brackets));
+  }
+  return e;
+}
+
+}  // namespace gk::sema
