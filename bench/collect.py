@@ -2,7 +2,9 @@
 OUT/table.txt. Parts that are missing are rows that are missing.
 
 Usage: python3 bench/collect.py FOLDER OUT
+       python3 bench/collect.py RESULTS.json TABLE.txt      the table again, of results that were gathered before
 """
+import datetime
 import json
 import os
 import pathlib
@@ -36,7 +38,8 @@ def middle(rows):
 
 
 def gather(folder):
-    doc = {"commit": os.environ.get("GK_COMMIT", "unknown"), "gk": {}, "hand": [], "peers": []}
+    doc = {"commit": os.environ.get("GK_COMMIT", "unknown"), "date": datetime.date.today().isoformat(), "gk": {},
+           "hand": [], "peers": []}
     machine = folder / "machine.txt"
     doc["machine"] = machine.read_text().splitlines() if machine.exists() else []
     benches, hand = {}, {}
@@ -155,16 +158,28 @@ def compile_rows(t, doc):
     t.row("P9", "print(1 + 1) on host, whole process", c["print_on_host_wall_ms"]["median"], 60, "ms")
 
 
+def heading(doc):
+    """Where and when the figures were taken, for the head of the table."""
+    device = doc.get("device", {})
+    parts = [device.get("name", "unknown device"), "driver " + device.get("driver", "unknown")]
+    parts += [line.split(":", 1)[1].strip() for line in doc["machine"] if line.startswith("model name")]
+    parts.append("commit " + doc["commit"])
+    parts += ["date " + doc["date"]] if "date" in doc else []
+    return "# " + "; ".join(parts)
+
+
 def main():
-    folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    doc = gather(folder)
+    source, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    again = source.suffix == ".json"
+    doc = read_json(source) if again else gather(source)
     table = Table()
     small_works(table, doc)
     driver_rows(table, doc)
     compile_rows(table, doc)
-    doc["table"] = table.rows
-    (out / "results.json").write_text(json.dumps(doc, indent=1) + "\n")
-    (out / "table.txt").write_text("\n".join(table.lines) + "\n")
+    if not again:
+        doc["table"] = table.rows
+        (out / "results.json").write_text(json.dumps(doc, indent=1) + "\n")
+    (out if again else out / "table.txt").write_text("\n".join([heading(doc)] + table.lines) + "\n")
 
 
 if __name__ == "__main__":

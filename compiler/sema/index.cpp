@@ -251,9 +251,13 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
   if (base.kind == VKind::Record && base.items->type == nullptr && e.indices.size() == 1 &&
       e.indices[0].kind == Index::Kind::Expr) {
     GK_TRY(auto key, eval(*e.indices[0].expr, scope));
-    if (key.kind == VKind::String)
+    if (key.kind == VKind::String) {
       for (size_t k = 0; k < base.items->names.size(); ++k)
         if (base.items->names[k] == key.text) return base.items->items[k];
+      return fail(make_error(ErrorKind::Type, "E0209",
+                             fmt::format("{} has no field `{}`", describe(base), key.text), e.indices[0].span)
+                      .note(fmt::format("its fields are {}", fmt::join(base.items->names, ", "))));
+    }
   }
   if (!base.is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} cannot be indexed", describe(base)), e.span);

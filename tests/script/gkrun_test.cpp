@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "compiler/engine/npy.h"
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -260,10 +262,63 @@ TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
   EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
 }
 
+TEST_F(Gkrun, fields_of_a_file_are_read_by_name) {
+  gk::interp::Array ones;
+  ones.dtype = gk::DType::I32;
+  ones.shape = {2};
+  ones.bytes = {std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}};
+  ASSERT_TRUE(gk::engine::write_npz(at("w.npz"), {{"conv/w", ones}, {"b", ones}}));
+  Outcome r = run({"-e", "let m = load(\"w.npz\")\nprint(m[\"conv/w\"], m[\"b\"], m.b)"});
+  EXPECT_EQ(r.out, "[1 1] [1 1] [1 1]\n") << r.err;
+  r = run({"-e", "let m = load(\"w.npz\")\nprint(m[\"conv\"])"});
+  EXPECT_NE(r.err.find("E0209"), std::string::npos) << r.err;
+}
+
 TEST_F(Gkrun, digits_answers_as_scikit_learn_does) {
   const fs::path folder = fs::path(GK_SOURCE_DIR) / "examples" / "digits";
   if (!fs::exists(folder / "digits.npz")) GTEST_SKIP() << "examples/digits/train.py has not been run";
   Outcome r = run({(folder / "digits.gk").string(), (folder / "digits.npz").string()});
   EXPECT_EQ(r.status, 0) << r.err;
   EXPECT_NE(r.out.find("all 1797 answers are scikit-learn's"), std::string::npos) << r.out;
+}
+
+namespace {
+
+// The fenced blocks between a heading of a document and the next.
+std::vector<std::string> blocks_of(const char* document, const std::string& heading) {
+  const std::string text = slurp(fs::path(GK_SOURCE_DIR) / "docs" / document);
+  size_t at = text.find("\n## " + heading + "\n");
+  const size_t end = std::min(text.find("\n## ", at + 1), text.size());
+  std::vector<std::string> blocks;
+  while (at < end && (at = text.find("\n```\n", at)) < end) {
+    const size_t begin = at + 5, close = text.find("\n```\n", begin);
+    if (close >= end) break;
+    blocks.push_back(text.substr(begin, close - begin + 1));
+    at = close + 5;
+  }
+  return blocks;
+}
+
+}  // namespace
+
+TEST_F(Gkrun, documented_diagnostic_is_what_it_prints) {
+  if (!fs::exists(fs::path(GK_SOURCE_DIR) / "docs")) GTEST_SKIP() << "no docs beside the sources";
+  const auto blocks = blocks_of("errors.md", "How to read a diagnostic");
+  ASSERT_EQ(blocks.size(), 2u) << "a program and what it gives";
+  write("model.gk", blocks[0]);
+  const Outcome r = run({"model.gk"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(r.err, blocks[1]);
+}
+
+TEST_F(Gkrun, every_statistic_is_documented) {
+  if (!fs::exists(fs::path(GK_SOURCE_DIR) / "docs")) GTEST_SKIP() << "no docs beside the sources";
+  const std::string text = slurp(fs::path(GK_SOURCE_DIR) / "docs" / "language.md");
+  const std::string table = text.substr(text.find("\n## gkrun\n"));
+  const auto stats = nlohmann::json::parse(run({"--stats=json", "-e", "let x = 1"}).err, nullptr, false);
+  ASSERT_TRUE(stats.is_object());
+  for (const auto& [key, value] : stats.items()) {
+    const std::string name = value.is_object() ? "`" + key + ".…`" : "`" + key + "`";
+    EXPECT_NE(table.find(name), std::string::npos) << name;
+  }
 }
