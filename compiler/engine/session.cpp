@@ -203,7 +203,7 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
     s = impl_->execute(*module);
     if (s != Status::Ok) return s;
     for (const auto* stmt : *tests) {
-      auto r = impl_->runner->run_body(*stmt->body, impl_->runner->root());
+      auto r = impl_->runner->run_apart(*stmt->body, impl_->runner->root());
       if (r) r = impl_->effects->synchronize();
       if (r) {
         ++report.passed;

@@ -135,9 +135,11 @@ Result<Value> dot_count(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  GK_TRY(
-      auto nonzero,
-      ev.elementwise(ir::Op::Ne, {Value::of_array(x), Value::of_scalar(Scalar::of_int(0), true)}, call.span));
+  Value nonzero = Value::of_array(x);
+  if (!is_bool(x->type.dtype)) {
+    GK_TRY(nonzero,
+           ev.elementwise(ir::Op::Ne, {nonzero, Value::of_scalar(Scalar::of_int(0), true)}, call.span));
+  }
   std::vector<int64_t> axes;
   for (int k = 0; k < x->type.rank(); ++k) axes.push_back(k);
   return ev.reduce(ir::Op::Sum, nonzero, axes, false, call.span);

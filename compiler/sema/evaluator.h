@@ -66,6 +66,8 @@ class Evaluator {
   std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope);
   /// `test` / `bench` bodies of a module already run in `scope`.
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
+  /// The same, and the variables of `scope` hold afterwards what they held before.
+  Result<void> run_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
 
   /// Work asked for by the host program, as one unit of its own: what `make` piles up runs when it returns;
   /// with `recorded`, under the rules of a capture. Arrays of the result have storages of their own, which

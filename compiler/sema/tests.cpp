@@ -148,4 +148,32 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   return r;
 }
 
+// What the variables hold is shared before the body runs, so that copies are made only of what it writes.
+Result<void> Evaluator::run_apart(const syntax::Block& body, const ScopePtr& scope) {
+  struct Kept {
+    std::shared_ptr<Variable> var;
+    Value value, contents;
+  };
+  std::vector<Kept> kept;
+  for (const auto& [name, var] : scope->names)
+    if (var->kind == syntax::BindKind::Var) kept.push_back({var, var->value, hold(var->value)});
+  auto result = run_body(body, scope);
+  auto restore = [&]() -> Result<void> {
+    for (const Kept& k : kept) {
+      k.var->value = k.value;
+      std::vector<ArrayPtr> places, before;
+      for_each_array(k.value, [&](const ArrayPtr& a) { places.push_back(a); });
+      for_each_array(k.contents, [&](const ArrayPtr& a) { before.push_back(a); });
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (before[i]->storage && before[i]->storage == places[i]->storage) continue;
+        Value place = Value::of_array(places[i]);
+        GK_CHECK(write_place(place, Value::of_array(before[i]), body.span, body.span));
+      }
+    }
+    return flush(body.span);
+  };
+  auto restored = restore();
+  return result ? restored : result;
+}
+
 }  // namespace gk::sema

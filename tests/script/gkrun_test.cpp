@@ -192,6 +192,14 @@ TEST_F(Gkrun, tests_and_benches) {
   }
 }
 
+TEST_F(Gkrun, a_test_that_fails_leaves_no_trace_either) {
+  const Outcome r = run({"--test", "-e",
+                         "var x = ones(f32[2])\ntest \"a\" { x .= 2; assert all(x == 1) }\n"
+                         "test \"b\" { assert all(x == 1) }"});
+  EXPECT_NE(r.out.find("test \"a\" ... FAILED\ntest \"b\" ... ok\n1 passed, 1 failed"), std::string::npos)
+      << r.out;
+}
+
 TEST_F(Gkrun, emits_to_a_file_or_to_standard_output) {
   std::string file = write("a.gk", "let x = ones(f32[4])\nprint(sum(x))\n");
   Outcome r = run({"--emit", "ast", file});
