@@ -41,12 +41,14 @@ bool contains(const std::vector<StoragePtr>& all, const StoragePtr& s) {
 
 }  // namespace
 
-// Functions of a file see what their file defines. Those defined inside a body may see what differs from one
-// turn to the next.
-CheckedCall::CheckedCall(Evaluator& ev, const Callable& c)
-    : ev_(ev), usable_(!ev.running() && c.scope && !c.scope->parent) {
+CheckedCall::CheckedCall(Evaluator& ev, const Callable& c) : ev_(ev), usable_(!ev.running() && c.scope) {
   if (!usable_) return;
   key_ = fmt::format("{}|", static_cast<const void*>(c.fn.get()));
+  // What a function inside a body sees differs from turn to turn, and may be hidden from it by what follows.
+  if (c.scope->parent) {
+    scope_ = c.scope;
+    key_ += fmt::format("{}/{}|", static_cast<const void*>(scope_.get()), ev.num_definitions());
+  }
   // In a capture, what is read and written is noted: only the same call on the same arrays adds nothing.
   if (ev.capturing()) key_ += fmt::format("{}|", ev.trace().id());
 }
@@ -121,6 +123,7 @@ void CheckedCall::keep(const Result<Value>& r, size_t num_errors) {
   for (const Value* p : places_)
     known.written.push_back(p->is_array() && contains(ev_.trace().writes(), p->array->storage));
   known.result = r;
+  known.scope = scope_;
   ev_.checked_calls().insert_or_assign(std::move(key_), std::move(known));
 }
 

@@ -19,8 +19,9 @@ class Evaluator;
 /// What came of a call.
 struct CheckedResult {
   Result<Value> result = Value::none();
-  std::vector<Error> errors;  // of the body, beside the result
-  std::vector<bool> written;  // of the `mut` arguments
+  std::vector<Error> errors;     // of the body, beside the result
+  std::vector<bool> written;     // of the `mut` arguments
+  std::shared_ptr<Scope> scope;  // of a function inside a body: its address is in the key
 };
 
 class CheckedCall {
@@ -39,6 +40,7 @@ class CheckedCall {
   Evaluator& ev_;
   bool usable_;
   std::string key_;
+  std::shared_ptr<Scope> scope_;
   std::vector<Value*> places_;
 };
 

@@ -162,6 +162,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
   if (s.kind != StmtKind::Pragma) scope->begun = true;
+  if ((s.kind == StmtKind::Let && s.bind == BindKind::Const) || s.kind == StmtKind::TypeDef) ++definitions_;
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
     case StmtKind::Assign: GK_CHECK(exec_assign(s, scope)); break;
@@ -195,7 +196,8 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->scope = scope;
       remember(scope);
       scope->names[s.fn->name] = v;
-      if (!running()) GK_CHECK(check_function(*s.fn, scope));
+      // Once, however often the body around it is followed.
+      if (!running() && checked_functions_.insert(s.fn.get()).second) GK_CHECK(check_function(*s.fn, scope));
       break;
     }
     case StmtKind::Kernel: {

@@ -272,6 +272,7 @@ class Evaluator {
   size_t num_errors() const { return errors_.size(); }
   std::vector<Error> errors_since(size_t first) const;
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
+  int64_t num_definitions() const { return definitions_; }
 
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
@@ -319,6 +320,8 @@ class Evaluator {
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, CheckedResult> checked_calls_;
+  std::set<const syntax::FnDef*> checked_functions_;
+  int64_t definitions_ = 0;  // how many constants and types have been met
   struct Defined {
     Span span;
     bool again;  // may be defined again
