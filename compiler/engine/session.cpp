@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "compiler/engine/callback.h"
 #include "compiler/engine/device_effects.h"
 #include "compiler/engine/importer.h"
 #include "compiler/engine/interp_effects.h"
@@ -23,16 +24,21 @@ constexpr size_t kMaxShownErrors = 20;
 
 void Session::Impl::out(std::string_view text) {
   if (options.out)
-    options.out(text);
+    engine::guarded_output(options.out)(text);
   else
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 void Session::Impl::err(std::string_view text) {
-  if (options.err)
-    options.err(text);
-  else
+  if (!options.err) {
     std::fwrite(text.data(), 1, text.size(), stderr);
+    return;
+  }
+  try {
+    options.err(text);
+  } catch (...) {
+    // There is nobody else to tell, and the status tells that there was something.
+  }
 }
 
 Status Session::Impl::report(const Error& e, bool compile) {
@@ -160,6 +166,8 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
 Status Session::Impl::guarded(const std::function<Status()>& body) {
   try {
     return body();
+  } catch (const engine::CallbackThrew& e) {
+    return report(e.error(), false);
   } catch (const std::bad_alloc&) {
     return report(make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host"), false);
   } catch (const std::exception& e) {

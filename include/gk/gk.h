@@ -54,7 +54,7 @@ struct SessionOptions {
   DiagnosticFormat format = DiagnosticFormat::Human;
   bool color = false;
   std::function<void(std::string_view)> out;  // what the program prints; null: standard output
-  std::function<void(std::string_view)> err;  // rendered diagnostics; null: standard error
+  std::function<void(std::string_view)> err;  // rendered diagnostics; null: standard error; may not throw
   /// What takes long just now ("compiling 40 kernels"), for a terminal; "" when it is over. Null: not wanted.
   std::function<void(std::string_view)> progress;
 };
@@ -74,7 +74,7 @@ class Session {
   Status run(std::string_view name, std::string_view text);
   /// Type-checks only.
   Status check(std::string_view name, std::string_view text);
-  /// Runs the program, then its `test` blocks whose title matches `filter` (ECMAScript regex; empty: all).
+  /// Runs the program, then its `test` blocks whose title matches `filter` (RE2 regex; empty: all).
   Status test(std::string_view name, std::string_view text, std::string_view filter, TestReport& report);
   /// Runs the program, then its `bench` blocks; prints a table, or one JSON document.
   Status bench(std::string_view name, std::string_view text, std::string_view filter, bool json);

@@ -56,7 +56,7 @@ Result<void> LeaseSet::add(int32_t node, const Bindings& b, Span span, const Bin
     while (i-- > 0) {
       if (!keeps(kept, b, i)) remove(b.slots[i].block.get(), node, static_cast<int32_t>(i));
     }
-    return added;
+    return fail(std::move(added).error());
   }
   return {};
 }

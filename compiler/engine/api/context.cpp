@@ -206,6 +206,8 @@ Result<Module> Context::try_compile(std::string_view name, std::string_view text
     m->tree = std::make_shared<syntax::Module>(std::move(parsed.module));
     sema::EvalOptions options;
     options.importer = engine::make_importer(sources);
+    c.interrupted.store(false, std::memory_order_relaxed);
+    options.interrupted = [&c] { return c.interrupted.load(std::memory_order_relaxed); };
     {
       sema::Evaluator checker(sources, nullptr, options);
       if (auto errors = checker.run(*m->tree, checker.root()); !errors.empty()) return refuse(errors);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <string>
 
 #include "compiler/engine/api/owner.h"
+#include "compiler/engine/callback.h"
 #include "compiler/engine/device_effects.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/source.h"
@@ -84,17 +84,6 @@ api::Result<T> give(const syntax::SourceMap* sources, gk::Result<T> r) {
 gk::Error out_of_host_memory();
 gk::Error stray_exception(const char* what);
 
-/// What a function of the host program's threw that gk called where nothing can go through.
-class CallbackThrew : public std::exception {
- public:
-  explicit CallbackThrew(std::string what) : what_(std::move(what)) {}
-  const char* what() const noexcept override { return what_.c_str(); }
-
- private:
-  std::string what_;
-};
-gk::Error callback_threw(const std::string& what);
-
 /// Runs `body`, which gives a gk::Result; what the standard library throws becomes an error. Not around calls
 /// of the host program's own functions, whose exceptions must go through.
 template <class F>
@@ -102,7 +91,7 @@ auto guarded(const syntax::SourceMap* sources, F&& body) -> decltype(give(source
   try {
     return give(sources, body());
   } catch (const CallbackThrew& e) {
-    return to_public(sources, callback_threw(e.what()));
+    return to_public(sources, e.error());
   } catch (const std::bad_alloc&) {
     return to_public(sources, out_of_host_memory());
   } catch (const std::exception& e) {

@@ -38,16 +38,7 @@ gk::Result<std::shared_ptr<detail::EngineImpl>> make(EngineOptions o) {
   if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
   e->cache = std::make_shared<engine::ProgramCache>(*e->device, cache);
   e->out = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  if (o.out)
-    e->out = [out = std::move(o.out)](std::string_view text) {
-      try {
-        out(text);
-      } catch (const std::exception& x) {
-        throw engine::CallbackThrew(x.what());
-      } catch (...) {
-        throw engine::CallbackThrew("something that is no std::exception");
-      }
-    };
+  if (o.out) e->out = engine::guarded_output(std::move(o.out));
   e->device_id = e->device->info().id;
   e->device_name = e->device->info().name;
   return e;

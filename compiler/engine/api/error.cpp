@@ -81,10 +81,6 @@ api::Error to_public(const syntax::SourceMap* sources, const gk::Error& given, b
 gk::Error out_of_host_memory() {
   return make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host");
 }
-gk::Error callback_threw(const std::string& what) {
-  return make_error(ErrorKind::Usage, "E0512", "a function of the host program threw: " + what);
-}
-
 gk::Error stray_exception(const char* what) {
   return make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", what));
 }

@@ -43,8 +43,8 @@ Result<Driver> open() {
   }
   const CUresult started = d.cuInit(0);
   if (started == CUDA_ERROR_NO_DEVICE) {
-    return fail(
-        make_error(ErrorKind::Device, "E0501", "the NVIDIA driver finds no GPU").help("use the device `host`"));
+    return fail(make_error(ErrorKind::Device, "E0501", "the NVIDIA driver finds no GPU")
+                    .help("use the device `host`"));
   }
   if (started != CUDA_SUCCESS) {
     return unusable(fmt::format("the NVIDIA driver does not start: {}", d.text(started)));
