@@ -9,7 +9,10 @@ namespace {
 // seen so far, which SSA order puts first.
 class SiteFinder {
  public:
-  explicit SiteFinder(const Kernel& k) : nonzero_(static_cast<size_t>(std::max(k.num_values, 0)), false) {
+  // In a user's kernel an index is what it is.
+  explicit SiteFinder(const Kernel& k)
+      : nonzero_(static_cast<size_t>(std::max(k.num_values, 0)), false),
+        load_(k.kind == Kernel::Kind::User ? FaultSite::Kind::Load : FaultSite::Kind::LoadFromEnd) {
     walk(k.body);
     walk(k.epilogue);
   }
@@ -35,7 +38,7 @@ class SiteFinder {
         break;
       case KKind::LoadIndexed:
       case KKind::Gather:
-        if (i.checked) sites_.push_back({FaultSite::Kind::Load, i.span});
+        if (i.checked) sites_.push_back({load_, i.span});
         break;
       case KKind::StoreIndexed:
       case KKind::Atomic:
@@ -48,6 +51,7 @@ class SiteFinder {
 
   std::vector<bool> nonzero_;  // by value: a Const other than 0
   std::vector<FaultSite> sites_;
+  FaultSite::Kind load_;
 };
 
 }  // namespace

@@ -128,7 +128,8 @@ struct KMatMul {
 // `i64 step`. Checked instructions are numbered 0.. in textual order, body before epilogue (sites, see
 // fault_sites()); the first fault of all writes {step, site, axis, index, extent} by compare-and-swap.
 struct FaultSite {
-  enum class Kind : uint8_t { Load, Store, DivideByZero };
+  /// LoadFromEnd: negative indices were counted from the end before the check.
+  enum class Kind : uint8_t { Load, Store, DivideByZero, LoadFromEnd };
   Kind kind{};
   Span span{};
 };

@@ -93,6 +93,8 @@ Result<Value> random(Evaluator& ev, Call& call) {
   return draw(ev, call, a[0], a.value(1), a.span(1), op, t.dtype);
 }
 
+constexpr int64_t kMostDrawn = int64_t{1} << 53;  // what the double that is drawn tells apart
+
 Result<Value> randint(Evaluator& ev, Call& call) {
   GK_CHECK(check_generator(ev, call, 4));
   GK_TRY(auto a, BuiltinArgs::match(call, {"rng", "lo", "hi", "type"}));
@@ -106,17 +108,22 @@ Result<Value> randint(Evaluator& ev, Call& call) {
   if (lo && hi && *hi <= *lo)
     return fail(ErrorKind::Type, "E0203",
                 fmt::format("`randint` from {} up to {} has nothing to draw", *lo, *hi), call.span);
+  int64_t count = 1;
+  if (lo && hi && (__builtin_sub_overflow(*hi, *lo, &count) || count > kMostDrawn))
+    return fail(ErrorKind::Type, "E0203", "`randint` draws from 2**53 integers at most", call.span);
   if (lo) GK_CHECK(ev.cast_weak(weak_int(*lo), t.dtype, a.span(1)));
   if (hi) GK_CHECK(ev.cast_weak(weak_int(*hi - 1), t.dtype, a.span(2)));
   GK_TRY(auto u, draw(ev, call, a[0], a.value(3), a.span(3), ir::Op::RngUniform, DType::F64));
   if (u.is_unknown()) return u;
-  double range = lo && hi ? static_cast<double>(*hi) - static_cast<double>(*lo) : 1;
+  const auto range = static_cast<double>(count);
   GK_TRY(auto x,
          ev.elementwise(ir::Op::Mul, {u, Value::of_scalar(Scalar::of_float(range, DType::F64))}, call.span));
   GK_TRY(x, ev.elementwise(ir::Op::Floor, {x}, call.span));
-  GK_TRY(x, ev.cast(x, t.dtype, call.span));
-  return ev.elementwise(ir::Op::Add, {x, Value::of_scalar(Scalar::of_int(lo.value_or(0), t.dtype))},
-                        call.span);
+  // The number drawn may be too large for the dtype, until the lower bound is added.
+  GK_TRY(x, ev.cast(x, DType::I64, call.span));
+  GK_TRY(x, ev.elementwise(ir::Op::Add, {x, Value::of_scalar(Scalar::of_int(lo.value_or(0), DType::I64))},
+                           call.span));
+  return ev.cast(x, t.dtype, call.span);
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     return fail(ErrorKind::Type, "E0406", "calls are nested over 200 deep", span);
   }
   ++eager_depth_;
+  const InFileOf file(*this, *inner);
   Result<Value> r = Value::none();
   if (l.rhs) {
     r = eval(*l.rhs, inner);
@@ -246,7 +247,6 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     return tell ? std::move(e).label(call.span, "in this call") : std::move(e);
   };
   if (auto before = known_call.find(call.span)) {
-    if (!*before) return fail(in_this_call(std::move(before->error())));
     return std::move(*before);
   }
   if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
@@ -258,8 +258,8 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   if (as_capture) --capture_depth_;
   // Checking of a body goes on after an error in it: those were recorded.
   for (size_t i = known; i < errors_.size(); ++i) errors_[i] = in_this_call(std::move(errors_[i]));
-  known_call.keep(r, known);
   if (!r) return fail(in_this_call(std::move(r.error())));
+  known_call.keep(*r);
   return r;
 }
 
@@ -269,6 +269,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
   call_stack_.push_back(&fn);
   ++call_depth_;
   ++eager_depth_;
+  const InFileOf file(*this, *inner);
   Result<Value> r = Value::none();
   if (fn.expr) {
     r = eval(*fn.expr, inner);

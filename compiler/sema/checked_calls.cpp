@@ -10,10 +10,12 @@ namespace gk::sema {
 
 namespace {
 
-// Results that are the same whenever they are made: no graphs, and no lambdas, which hold a scope.
+// Results that are the same whenever they are made: no graphs, no lambdas, which hold a scope, and no array
+// that has a name already, since who it is matters.
 bool plain(const Value& v) {
   if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), plain);
-  return v.is_unknown() || v.kind == VKind::None || v.is_scalar() || v.kind == VKind::String || v.is_array();
+  if (v.is_array()) return v.array->storage == nullptr;
+  return v.is_unknown() || v.kind == VKind::None || v.is_scalar() || v.kind == VKind::String;
 }
 
 // The result of a call is an array of its own.
@@ -30,25 +32,18 @@ Value renewed(const Value& v, Trace& trace) {
   return r;
 }
 
-// These depend on what stands around the call.
-bool depends_on_surroundings(const Error& e) {
-  return e.code == "E0105" || e.code == "E0406" || e.code == "E0806";
-}
-
 bool contains(const std::vector<StoragePtr>& all, const StoragePtr& s) {
   return s && std::find(all.begin(), all.end(), s) != all.end();
 }
 
 }  // namespace
 
-CheckedCall::CheckedCall(Evaluator& ev, const Callable& c) : ev_(ev), usable_(!ev.running() && c.scope) {
+// Functions of a file see what their file defines. Those inside a body may see what differs from one turn to
+// the next, or be hidden from it by what follows.
+CheckedCall::CheckedCall(Evaluator& ev, const Callable& c)
+    : ev_(ev), usable_(!ev.running() && c.scope && !c.scope->parent), mistakes_(ev.num_mistakes()) {
   if (!usable_) return;
   key_ = fmt::format("{}|", static_cast<const void*>(c.fn.get()));
-  // What a function inside a body sees differs from turn to turn, and may be hidden from it by what follows.
-  if (c.scope->parent) {
-    scope_ = c.scope;
-    key_ += fmt::format("{}/{}|", static_cast<const void*>(scope_.get()), ev.num_definitions());
-  }
   // In a capture, what is read and written is noted: only the same call on the same arrays adds nothing.
   if (ev.capturing()) key_ += fmt::format("{}|", ev.trace().id());
 }
@@ -104,26 +99,22 @@ std::optional<Result<Value>> CheckedCall::find(Span span) {
   const auto it = memo.find(key_);
   if (it == memo.end()) return std::nullopt;
   const CheckedResult& known = it->second;
-  for (const auto& e : known.errors) ev_.record(e);
   for (size_t i = 0; i < places_.size(); ++i) {
     if (!known.written[i] || !places_[i]->is_array()) continue;
     ArrayPtr& a = places_[i]->array;
     const ir::Type type = a->type;
     if (auto r = ev_.overwrite(a, ev_.trace().pending(type, -1), span); !r) return fail(std::move(r.error()));
   }
-  if (!known.result) return Result<Value>(fail(Error(known.result.error())));
-  return Result<Value>(renewed(*known.result, ev_.trace()));
+  return Result<Value>(renewed(known.result, ev_.trace()));
 }
 
-void CheckedCall::keep(const Result<Value>& r, size_t num_errors) {
-  if (!usable_ || (r && !plain(*r)) || (!r && depends_on_surroundings(r.error()))) return;
+void CheckedCall::keep(const Value& r) {
+  // A body with a mistake is followed each time: what is wrong with it may change with what is defined later.
+  if (!usable_ || ev_.num_mistakes() != mistakes_ || !plain(r)) return;
   CheckedResult known;
-  known.errors = ev_.errors_since(num_errors);
-  if (std::any_of(known.errors.begin(), known.errors.end(), depends_on_surroundings)) return;
   for (const Value* p : places_)
     known.written.push_back(p->is_array() && contains(ev_.trace().writes(), p->array->storage));
   known.result = r;
-  known.scope = scope_;
   ev_.checked_calls().insert_or_assign(std::move(key_), std::move(known));
 }
 

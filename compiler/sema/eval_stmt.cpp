@@ -17,6 +17,8 @@ using syntax::BindKind;
 using syntax::Stmt;
 using syntax::StmtKind;
 
+static constexpr int64_t kMostMistakes = 200;
+
 Evaluator::Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options)
     : sources_(sources), effects_(effects), options_(std::move(options)), root_(std::make_shared<Scope>()) {
   trace_ = std::make_unique<Trace>(running());
@@ -34,6 +36,7 @@ void Evaluator::remember(const ScopePtr& scope) {
 }
 
 void Evaluator::record(Error e) {
+  ++mistakes_;
   std::string key = fmt::format("{}:{}:{}:{}", e.code, e.span.file, e.span.begin, e.message);
   if (error_keys_.insert(key).second) errors_.push_back(std::move(e));
 }
@@ -69,15 +72,13 @@ Result<void> Evaluator::poll(Span span) {
   return {};
 }
 
-std::vector<Error> Evaluator::errors_since(size_t first) const {
-  return {errors_.begin() + static_cast<std::ptrdiff_t>(std::min(first, errors_.size())), errors_.end()};
-}
-
 std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
   errors_.clear();
   declare_functions(module, scope);
   defined_.clear();
   scope->begun = false;
+  later_.clear();
+  bool over = false;
   for (const auto& s : module.stmts) {
     auto flow = exec(*s, scope, nullptr);
     if (flow && *flow != Flow::Next)
@@ -86,13 +87,21 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
     if (!flow) {
       // What was found so far in a program that was not checked to its end is beside the point.
       if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
-      const bool over = running() || flow.error().kind == ErrorKind::Interrupted;
+      over = running() || flow.error().kind == ErrorKind::Interrupted;
       record(std::move(flow.error()));
       if (over) {
         // What was piled up for the failed statement is dropped; names keep what they had.
         trace_ = std::make_unique<Trace>(running());
         break;
       }
+    }
+  }
+  for (size_t i = 0; i < later_.size() && !over; ++i) {
+    const auto [test, its_scope] = later_[i];
+    if (auto r = check_apart(*test->body, its_scope); !r) {
+      if (r.error().kind == ErrorKind::Interrupted) errors_.clear();
+      over = r.error().kind == ErrorKind::Interrupted;
+      record(std::move(r.error()));
     }
   }
   return std::move(errors_);
@@ -145,8 +154,10 @@ Result<Flow> Evaluator::exec_in(const syntax::Block& b, const ScopePtr& scope, V
     bool last = i + 1 == b.stmts.size();
     auto flow = exec(*b.stmts[i], scope, last ? value : nullptr);
     if (!flow) {
-      // Checking goes on with the next statement, so that several mistakes are reported.
-      if (running() || flow.error().kind == ErrorKind::Interrupted || capture_depth_ > 1000) return flow;
+      // Checking goes on with the next statement, so that several mistakes are reported; where there are a
+      // great many, each function gives up at its first.
+      const bool enough = capture_depth_ > 1000 || mistakes_ > kMostMistakes;
+      if (running() || flow.error().kind == ErrorKind::Interrupted || enough) return flow;
       record(std::move(flow.error()));
       if (last && value) *value = Value::unknown();
       continue;
@@ -162,7 +173,6 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
   if (s.kind != StmtKind::Pragma) scope->begun = true;
-  if ((s.kind == StmtKind::Let && s.bind == BindKind::Const) || s.kind == StmtKind::TypeDef) ++definitions_;
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
     case StmtKind::Assign: GK_CHECK(exec_assign(s, scope)); break;
@@ -243,8 +253,8 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::Assert: GK_CHECK(exec_assert(s, scope)); break;
     case StmtKind::Test:
     case StmtKind::Bench:
-      // Bodies run on request, after the program; checking sees them all.
-      if (!running()) GK_CHECK(exec_block(*s.body, scope, nullptr));
+      // Bodies run on request, after the program; checking sees them all, then.
+      if (!running()) later_.emplace_back(&s, scope);
       break;
     case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
   }

@@ -68,6 +68,7 @@ class Evaluator {
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   /// The same, and the variables of `scope` hold afterwards what they held before.
   Result<void> run_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
+  Result<void> check_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
 
   /// Work asked for by the host program, as one unit of its own: what `make` piles up runs when it returns;
   /// with `recorded`, under the rules of a capture. Arrays of the result have storages of their own, which
@@ -108,7 +109,7 @@ class Evaluator {
   Result<void> exec_assert(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_expect_error(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_import(const syntax::Stmt& s, const ScopePtr& scope);
-  Result<void> exec_pragma(const syntax::Stmt& s, const Scope& scope);
+  Result<void> exec_pragma(const syntax::Stmt& s, Scope& scope);
   Result<void> check_function(const syntax::FnDef& fn, const ScopePtr& scope);
   Result<void> check_kernel(const syntax::KernelDef& k, const ScopePtr& scope);
   Result<bool> try_roll(const syntax::Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi);
@@ -270,9 +271,9 @@ class Evaluator {
   void record(Error e);
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
-  std::vector<Error> errors_since(size_t first) const;
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
-  int64_t num_definitions() const { return definitions_; }
+  /// How many mistakes were met, those included that had been told already.
+  int64_t num_mistakes() const { return mistakes_; }
 
   // join of control flow while checking (join.cpp)
   static void assigned_names(const syntax::Block& b, std::set<std::string>& names);
@@ -321,7 +322,10 @@ class Evaluator {
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, CheckedResult> checked_calls_;
   std::set<const syntax::FnDef*> checked_functions_;
-  int64_t definitions_ = 0;  // how many constants and types have been met
+  int64_t mistakes_ = 0;
+  std::vector<std::pair<const syntax::Stmt*, ScopePtr>>
+      later_;                                            // tests and benches, to be checked at the end
+  std::unordered_set<const syntax::Stmt*> unsatisfied_;  // expect_error of which some call was right
   struct Defined {
     Span span;
     bool again;  // may be defined again
@@ -347,6 +351,22 @@ class Evaluator {
   std::optional<DType> literal_dtype_;  // what a declared type asks of the array literal that follows
   int32_t next_symbol_ = 0;
   DType default_float_ = DType::F32;
+  /// While a function's body is followed: literals in it are what its own file says.
+  class InFileOf {
+   public:
+    InFileOf(Evaluator& ev, const Scope& scope) : ev_(ev), outer_(ev.default_float_) {
+      const Scope* file = &scope;
+      while (file->parent) file = file->parent.get();
+      ev_.default_float_ = file->default_float;
+    }
+    ~InFileOf() { ev_.default_float_ = outer_; }
+    InFileOf(const InFileOf&) = delete;
+    InFileOf& operator=(const InFileOf&) = delete;
+
+   private:
+    Evaluator& ev_;
+    const DType outer_;
+  };
   bool fuse_ = true, fast_math_ = false, tf32_ = false;
 };
 

@@ -12,7 +12,10 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
   KernelOptions options;
   options.unchecked = options_.unchecked;
   options.fast_math = fast_math_;
-  options.default_float = default_float_;
+  {
+    const InFileOf file(*this, *scope);
+    options.default_float = default_float_;
+  }
   auto find = [this, scope](const std::string& n) -> std::shared_ptr<Variable> {
     Error why;
     return lookup(n, scope, {}, &why);

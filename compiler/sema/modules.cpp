@@ -1,6 +1,8 @@
 // Imports and pragmas.
 #include <fmt/format.h>
 
+#include <tuple>
+
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/parse.h"
 
@@ -33,6 +35,9 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
     auto inner = std::make_shared<Scope>();
     declare_functions(*module, inner);
     auto outer_names = std::exchange(defined_, {});
+    // Pragmas are those of a file.
+    const auto outer_pragmas = std::tuple(fuse_, tf32_, fast_math_, default_float_);
+    std::tie(fuse_, tf32_, fast_math_, default_float_) = std::tuple(true, false, false, DType::F32);
     Result<void> done;
     for (const auto& stmt : module->stmts) {
       auto flow = exec(*stmt, inner, nullptr);
@@ -45,6 +50,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
       record(std::move(flow.error()));
     }
     defined_ = std::move(outer_names);
+    std::tie(fuse_, tf32_, fast_math_, default_float_) = outer_pragmas;
     if (!done) return done;
     it->second.scope = inner;
     if (it->second.state == Imported::Reading) it->second.state = Imported::Ready;
@@ -59,7 +65,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
   return {};
 }
 
-Result<void> Evaluator::exec_pragma(const Stmt& s, const Scope& scope) {
+Result<void> Evaluator::exec_pragma(const Stmt& s, Scope& scope) {
   const std::string &n = s.name, &v = s.text;
   if (scope.parent || scope.begun)
     return fail(make_error(ErrorKind::Type, "E0411", "a pragma stands at the top of its file", s.span)
@@ -76,6 +82,7 @@ Result<void> Evaluator::exec_pragma(const Stmt& s, const Scope& scope) {
     fast_math_ = v != "off";
   } else if (n == "default_float" && (v == "f32" || v == "f64")) {
     default_float_ = v == "f64" ? DType::F64 : DType::F32;
+    scope.default_float = default_float_;
   } else {
     return fail(
         make_error(ErrorKind::Type, "E0411",

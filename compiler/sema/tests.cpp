@@ -118,17 +118,22 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   if (!running()) {
     auto saved = std::exchange(errors_, {});
     auto keys = error_keys_;
+    auto functions = checked_functions_;
     auto flow = exec_block(*s.body, scope, nullptr);
     if (!flow) record(std::move(flow.error()));
     auto found = std::exchange(errors_, std::move(saved));
     error_keys_ = std::move(keys);
+    checked_functions_ = std::move(functions);
     if (!found.empty() && found.back().kind == ErrorKind::Interrupted) return fail(std::move(found.back()));
     bool expected = false;
     for (const auto& e : found) expected = expected || e.code == s.text;
     if (expected) {
-      satisfied.insert(&s);
+      if (!unsatisfied_.contains(&s)) satisfied.insert(&s);
       return {};
     }
+    // In a function, one call may be right and another wrong: then running decides, for each.
+    unsatisfied_.insert(&s);
+    satisfied.erase(&s);
     for (auto& e : found) record(std::move(e));
     return {};
   }
@@ -146,6 +151,17 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   trace_ = std::make_unique<Trace>(true);
   if (r.error().code == s.text) return {};
   return r;
+}
+
+// As run_apart(): what a test does to variables is not there for the next one.
+Result<void> Evaluator::check_apart(const syntax::Block& body, const ScopePtr& scope) {
+  std::vector<std::pair<std::shared_ptr<Variable>, Value>> kept;
+  for (const auto& [name, var] : scope->names)
+    if (var->kind == syntax::BindKind::Var) kept.emplace_back(var, var->value);
+  auto flow = exec_block(body, scope, nullptr);
+  for (auto& [var, value] : kept) var->value = value;
+  if (!flow) return fail(std::move(flow.error()));
+  return flush(body.span);
 }
 
 // What the variables hold is shared before the body runs, so that copies are made only of what it writes.

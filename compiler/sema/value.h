@@ -165,7 +165,9 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   bool function_boundary = false;  // names beyond it must be consts, functions, kernels, types or modules
   bool capture_boundary = false;   // names beyond it may not be rebound
-  bool begun = false;              // of a file: a statement other than a pragma has been met
+  // Of a file:
+  bool begun = false;  // a statement other than a pragma has been met
+  DType default_float = DType::F32;
 };
 
 /// "f32[B=2, C=4]", "f32 (host)", "record S", "a function" …: for messages.

@@ -9,7 +9,7 @@ namespace gk::exec {
 namespace {
 
 // The values of ir::FaultSite::Kind, which this side cannot see.
-constexpr uint8_t kDivideByZero = 2;
+constexpr uint8_t kDivideByZero = 2, kLoadFromEnd = 3;
 // FaultRecord::state: all of it is written.
 constexpr uint32_t kComplete = 2;
 // Unloaded programs kept for faults of work whose end this record cannot know.
@@ -19,12 +19,15 @@ Error describe(const program::FaultRecord& r, const program::Step* step) {
   const program::FaultSite* site = nullptr;
   if (step != nullptr && r.site < step->fault_sites.size()) site = &step->fault_sites[r.site];
   Error e;
+  // As it was written.
+  const bool from_end = site != nullptr && site->kind == kLoadFromEnd && r.index < 0;
+  const int64_t index = from_end ? r.index - r.extent : r.index;
   if (site != nullptr && site->kind == kDivideByZero) {
     e = make_error(ErrorKind::Runtime, "E0802", "division by zero");
   } else {
     e = make_error(
         ErrorKind::Runtime, "E0801",
-        fmt::format("index {} is out of range for axis {} with extent {}", r.index, r.axis, r.extent));
+        fmt::format("index {} is out of range for axis {} with extent {}", index, r.axis, r.extent));
   }
   if (site != nullptr) e.span = site->span;
   if (step != nullptr && !e.span.valid()) e.span = step->span;
