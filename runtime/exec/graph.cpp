@@ -170,7 +170,7 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   }
   // Temporaries that others see as well are not dead: all executables have those in common. So do they where
   // work that is not ours knows the addresses.
-  for (const memory::BlockPtr& b : g.spare) e->temporary_bytes += b->size_bytes();
+  e->temporary_bytes = g.temporary_bytes();
   const bool replaced = taken && !g.spare.empty() && why_not_repeatable(g.nodes, g.placed).empty();
   if (replaced) GK_CHECK(own_temporaries(*e, g.spare));
   if (replaced || (taken && !is_sharable(g.nodes))) {

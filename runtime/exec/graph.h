@@ -24,6 +24,11 @@ struct Graph::Impl {
   std::shared_ptr<Arena> arena;  // the planned one, which the driver graph's nodes name
   std::shared_ptr<DriverGraph> driver;
   std::vector<memory::BlockPtr> spare;  // temporaries that are dead at the end; leased
+  int64_t temporary_bytes() const {
+    int64_t bytes = 0;
+    for (const memory::BlockPtr& b : spare) bytes += b->size_bytes();
+    return bytes;
+  }
   int64_t num_leases = 0, num_driver_nodes = 0;
   int64_t num_driver_edges = 0;  // of a recorded one; a planned one's are counted when somebody asks
 };

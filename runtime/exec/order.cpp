@@ -55,6 +55,11 @@ bool Order::with(int32_t other) const {
          ordered_[static_cast<size_t>(other)] != 0;
 }
 
+bool share_bytes(const SlotBinding& a, const SlotUse& use_a, const SlotBinding& b, const SlotUse& use_b) {
+  const Bytes mine = bytes_of(a, use_a), theirs = bytes_of(b, use_b);
+  return mine.begin < theirs.end && theirs.begin < mine.end;
+}
+
 std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const LeaseSet& leases, int32_t index,
                                       const NodeView& node, const std::function<NodeView(int32_t)>& at) {
   if (node.declared.name.empty() || node.program == nullptr) return {};
@@ -65,7 +70,6 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
     const SlotUse& here = uses[slot];
     if (!here.read && !here.written) continue;
     const SlotBinding& bound = node.bindings.slots[slot];
-    const Bytes mine = bytes_of(bound, here);
     const auto look = [&](const LeaseSet::Held& held) {
       // A temporary's memory is this node's as of its own use.
       uint32_t epoch = held.epoch;
@@ -88,8 +92,7 @@ std::optional<Conflict> find_conflict(std::span<const GraphNode> nodes, const Le
         }
         const SlotUse& there = other.program->impl().uses[there_slot];
         if (!here.written && !there.written) continue;
-        const Bytes theirs = bytes_of(other.bindings.slots[there_slot], there);
-        if (mine.begin >= theirs.end || theirs.begin >= mine.end) continue;
+        if (!share_bytes(bound, here, other.bindings.slots[there_slot], there)) continue;
         if (!order) order.emplace(nodes, index, node.declared);
         if (order->with(u.node)) continue;
         found = Conflict{u.node, static_cast<int32_t>(slot), u.slot, there.written, here.written};

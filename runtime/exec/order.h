@@ -33,6 +33,9 @@ class Order {
   std::vector<char> ordered_;
 };
 
+/// Whether what two slots use of their blocks has bytes in common.
+bool share_bytes(const SlotBinding& a, const SlotUse& use_a, const SlotBinding& b, const SlotUse& use_b);
+
 struct Conflict {
   int32_t other = -1;
   int32_t slot = -1, other_slot = -1;

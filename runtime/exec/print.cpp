@@ -57,8 +57,7 @@ std::vector<std::string> labels(const GraphNode& n, const Placed& placed) {
 std::string Graph::print() const {
   size_t declared = 0;
   for (const GraphNode& n : impl_->nodes) declared += n.after.size();
-  int64_t arena = impl_->arena->size_bytes();
-  for (const memory::BlockPtr& b : impl_->spare) arena += b->size_bytes();
+  const int64_t arena = impl_->arena->size_bytes() + impl_->temporary_bytes();
   int64_t driver_edges = impl_->num_driver_edges;
   if (impl_->planned) {
     std::lock_guard lock(impl_->driver->mutex);

@@ -30,19 +30,12 @@ bool same(const SlotBinding& a, const SlotBinding& b) {
 /// A node's kernels count on what they write being nothing else that they are given.
 Result<void> check_apart(const GraphNode& node, const Loaded::Impl& program, const Bindings& b,
                          const Marks& changed) {
-  const auto at = [&](size_t i) {
-    return reinterpret_cast<uintptr_t>(b.slots[i].block->address()) +
-           static_cast<uintptr_t>(b.slots[i].offset_bytes);
-  };
   for (size_t i = 0; i < b.slots.size(); ++i) {
     if (!changed.has(i)) continue;
     for (size_t j = 0; j < b.slots.size(); ++j) {
       const SlotUse &a = program.uses[i], &c = program.uses[j];
       if (i == j || !(a.written || c.written) || !(a.read || a.written) || !(c.read || c.written)) continue;
-      if (at(i) + static_cast<uintptr_t>(a.begin_bytes) >= at(j) + static_cast<uintptr_t>(c.end_bytes) ||
-          at(j) + static_cast<uintptr_t>(c.begin_bytes) >= at(i) + static_cast<uintptr_t>(a.end_bytes)) {
-        continue;
-      }
+      if (!share_bytes(b.slots[i], a, b.slots[j], c)) continue;
       const std::vector<program::Slot>& slots = program.program->slots;
       return fail(make_error(ErrorKind::Capture, "E0706",
                              fmt::format("arrays `{}` and `{}` of a node would share memory, and one of them "
@@ -402,8 +395,7 @@ Result<void> Executable::update(const Graph& other) {
   e.leases = std::move(leases);
   e.arena = g.arena;
   e.planned = g.planned;
-  e.temporary_bytes = 0;
-  for (const memory::BlockPtr& b : g.spare) e.temporary_bytes += b->size_bytes();
+  e.temporary_bytes = g.temporary_bytes();
   e.faults = g.faults;
   e.departures = Impl::kStale;
   e.fresh.clear();

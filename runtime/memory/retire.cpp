@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <list>
 #include <mutex>
-#include <thread>
 #include <utility>
 
 namespace gk::memory {
@@ -42,7 +41,7 @@ struct RetireList::State {
   std::list<Ending> endings;        // oldest first, but that bounded drains move what was not ready back
   int64_t running = 0;              // drains at work
   int64_t blocking = 0;             // blocking releases in progress
-  std::vector<std::thread::id> capturing;  // one entry a capture, or a thread in one
+  int64_t capturing = 0;            // captures, and threads that joined one
   std::vector<std::string> failures;
   std::atomic<int64_t> pending{0};
 
@@ -92,7 +91,7 @@ int64_t RetireList::drain(int64_t limit) {
   int64_t left = limit < 0 ? INT64_MAX : static_cast<int64_t>(s.endings.size());
   ++s.running;
   std::list<Ending> taken, kept;
-  while (!s.endings.empty() && s.capturing.empty() && left-- > 0 && (limit < 0 || ran < limit) &&
+  while (!s.endings.empty() && s.capturing == 0 && left-- > 0 && (limit < 0 || ran < limit) &&
          (limit < 0 || misses < kMissesOfBounded)) {
     taken.splice(taken.begin(), s.endings, s.endings.begin());
     lock.unlock();
@@ -134,7 +133,7 @@ Result<void> RetireList::begin_capture() {
     return fail(ErrorKind::Capture, "E0708",
                 "a capture cannot begin while memory is being released that waits for the device");
   }
-  s.capturing.push_back(std::this_thread::get_id());  // no other ending starts from here on
+  ++s.capturing;  // no other ending starts from here on
   s.changed.wait(lock, [&] { return s.running == 0; });
   return {};
 }
@@ -143,24 +142,20 @@ void RetireList::end_capture() {
   State& s = *state_;
   {
     std::lock_guard lock(s.mutex);
-    if (s.capturing.empty()) return;
-    auto mine = std::find(s.capturing.begin(), s.capturing.end(), std::this_thread::get_id());
-    if (mine == s.capturing.end()) mine = std::prev(mine);  // ended by another thread than began it
-    s.capturing.erase(mine);
-    if (!s.capturing.empty()) return;
+    if (s.capturing == 0 || --s.capturing > 0) return;
   }
   drain();
 }
 
 int64_t RetireList::captures() const {
   std::lock_guard lock(state_->mutex);
-  return static_cast<int64_t>(state_->capturing.size());
+  return state_->capturing;
 }
 
 Result<std::unique_ptr<RetireList::Blocking>> RetireList::begin_blocking() {
   State& s = *state_;
   std::lock_guard lock(s.mutex);
-  if (inside_ending || !s.capturing.empty()) {
+  if (inside_ending || s.capturing > 0) {
     return fail(ErrorKind::Capture, "E0708",
                 inside_ending ? "a release that waits for the device cannot begin inside an ending"
                               : "memory is not given back to the driver while a graph is being made");
@@ -171,7 +166,7 @@ Result<std::unique_ptr<RetireList::Blocking>> RetireList::begin_blocking() {
 
 std::unique_ptr<RetireList::Blocking> RetireList::try_blocking() {
   std::lock_guard lock(state_->mutex);
-  if (!state_->capturing.empty()) return nullptr;
+  if (state_->capturing > 0) return nullptr;
   ++state_->blocking;
   return std::make_unique<Blocking>(state_);
 }
