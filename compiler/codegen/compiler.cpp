@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "compiler/codegen/disk_cache.h"
@@ -74,7 +75,13 @@ struct Job {
 }  // namespace
 
 struct Compiler::Impl {
-  Impl(Target t, std::string folder) : target(t), disk(std::move(folder)), machine(machine_text(t)) {}
+  Impl(Target t, std::string folder, Warn warn)
+      : target(t), disk(std::move(folder), std::move(warn)), machine(machine_text(t)) {}
+
+  Code::Format format() const {
+    if (target.kind == TargetKind::Host) return Code::Format::HostObject;
+    return assembler ? Code::Format::Cubin : Code::Format::Ptx;
+  }
 
   std::string key_of(const ir::Kernel& k, const Variant& v) const {
     std::string text = std::string(kVersion) + "\n" + machine + "\n" + v.text() + "\n";
@@ -119,9 +126,7 @@ struct Compiler::Impl {
       job.error = std::move(bytes).error();
       return;
     }
-    code->format = target.kind == TargetKind::Host ? Code::Format::HostObject
-                   : assembler                     ? Code::Format::Cubin
-                                                   : Code::Format::Ptx;
+    code->format = format();
     code->key = job.key;
     code->bytes = std::move(*bytes);
     code->functions.push_back(name);
@@ -143,10 +148,11 @@ struct Compiler::Impl {
         return it->second;
       }
     }
-    auto code = disk.find(key);
+    auto code = disk.find(key, format());
     if (!code) return nullptr;
     const std::lock_guard lock(mutex);
     ++stats.disk_cache_hits;
+    from_disk.insert(key);
     codes.emplace(key, code);
     return code;
   }
@@ -171,11 +177,12 @@ struct Compiler::Impl {
   Assembler assembler;
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Code>> codes;
+  std::set<std::string> from_disk;  // keys of codes that the disk gave
   Stats stats;
 };
 
-Compiler::Compiler(Target target, std::string cache_dir)
-    : impl_(std::make_unique<Impl>(target, std::move(cache_dir))) {}
+Compiler::Compiler(Target target, std::string cache_dir, Warn warn)
+    : impl_(std::make_unique<Impl>(target, std::move(cache_dir), std::move(warn))) {}
 Compiler::~Compiler() = default;
 const Target& Compiler::target() const { return impl_->target; }
 void Compiler::set_assembler(Assembler assembler) { impl_->assembler = std::move(assembler); }
@@ -210,10 +217,10 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
     if (fresh) jobs.push_back({&k, v, key, nullptr, std::nullopt});
     job_of_step[s] = at->second;
 
-    step.fault_sites.clear();
     if (!k.uses_faults) continue;
-    for (const ir::FaultSite& f : ir::fault_sites(k))
-      step.fault_sites.push_back({static_cast<uint8_t>(f.kind), f.span});
+    if (step.fault_sites.empty())
+      for (const ir::FaultSite& f : ir::fault_sites(k))
+        step.fault_sites.push_back({static_cast<uint8_t>(f.kind), f.span, "", {}});
     program::Arg faults, number;
     faults.kind = program::Arg::Kind::Faults;
     number.kind = program::Arg::Kind::StepIndex;
@@ -238,6 +245,22 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
     p.steps[s].function = p.codes[job_of_step[s]]->functions.at(0);
   }
   return std::make_shared<const program::Program>(std::move(p));
+}
+
+bool Compiler::distrust(const program::Program& p) {
+  bool any = false;
+  for (const auto& code : p.codes) {
+    {
+      const std::lock_guard lock(impl_->mutex);
+      if (impl_->from_disk.erase(code->key) == 0) continue;
+      impl_->codes.erase(code->key);
+    }
+    impl_->disk.remove(code->key);
+    any = true;
+  }
+  for (const auto& step : p.steps)
+    for (const auto& body : step.bodies) any = distrust(*body.program) || any;
+  return any;
 }
 
 Result<std::string> Compiler::llvm_text(const ir::Kernel& k) {

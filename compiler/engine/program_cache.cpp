@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "compiler/passes/nan_check.h"
+
 namespace gk::engine {
 
 namespace {
@@ -142,7 +144,9 @@ std::string structure_key(const ir::Module& m) {
   return std::move(w.out);
 }
 
-ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir) : device_(device) {
+ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn,
+                           NanCheck nan_check)
+    : device_(device), nan_check_(std::move(nan_check)) {
   const auto& info = device.info();
   codegen::Target t;
   t.kind = info.target;
@@ -151,7 +155,7 @@ ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir) : 
     t.multiprocessors = info.multiprocessors;
     t.shared_bytes_max = info.shared_bytes_max;
   }
-  compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir);
+  compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir, std::move(warn));
   if (info.target == program::TargetKind::Cuda)
     compiler_->set_assembler([&device](const std::string& ptx, int) { return device.assemble(ptx); });
 }
@@ -176,6 +180,11 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
                                                         const Asker& asker, const Layout& shape) {
   std::string key = structure_key(m);
   if (shape.given()) key += fmt::format("|{}|{}", shape.grid, shape.shared_bytes);
+  // What is found there is told by names and places.
+  if (nan_check_.on)
+    for (const passes::NanSite& site : passes::nan_sites(m, nan_check_.exempt))
+      key += fmt::format("|{}:{}:{}:{}", site.slot, site.span.file, site.span.begin,
+                         m.slots[static_cast<size_t>(site.slot)].name);
   std::lock_guard lock(mutex_);
   if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
     ++asker.counters.unit_cache_hits;
@@ -188,20 +197,18 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
   return loaded;
 }
 
-Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime, const ir::Module& m,
-                                                         const Asker& asker, const Layout& shape) {
+Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::Module& m, const Asker& asker,
+                                                                      const Layout& shape) {
   Counters& counters = asker.counters;
-  auto start = std::chrono::steady_clock::now();
-  ++counters.compiles;
-  ++stats_.compiles;
   passes::Options options = pass_options(m);
-  auto last = start;
+  auto last = std::chrono::steady_clock::now();
   options.after_pass = [&](const char* name, const ir::Module&) {
     auto now = std::chrono::steady_clock::now();
     counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
     last = now;
   };
   GK_TRY(auto schedule, passes::run_pipeline(ir::clone(m), options));
+  if (nan_check_.on) passes::add_nan_checks(schedule, passes::nan_sites(m, nan_check_.exempt));
   auto lowered = std::chrono::steady_clock::now();
   counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
   Result<std::shared_ptr<const program::Program>> made = nullptr;
@@ -215,12 +222,30 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   if (shape.given()) program = shaped(*program, shape);
   auto built = std::chrono::steady_clock::now();
   counters.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
+  return program;
+}
+
+Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime, const ir::Module& m,
+                                                         const Asker& asker, const Layout& shape) {
+  Counters& counters = asker.counters;
+  auto start = std::chrono::steady_clock::now();
+  ++counters.compiles;
+  ++stats_.compiles;
+  GK_TRY(auto program, compile(m, asker, shape));
+  auto built = std::chrono::steady_clock::now();
+  auto loaded = exec::Loaded::create(runtime, program);
+  // Code that was kept on disk and does not load is made anew, once.
+  if (!loaded && loaded.error().kind != ErrorKind::OutOfMemory && compiler_->distrust(*program)) {
+    GK_TRY(program, compile(m, asker, shape));
+    built = std::chrono::steady_clock::now();
+    loaded = exec::Loaded::create(runtime, program);
+  }
   if (asker.recording) {
     asker.recording->ir.push_back(ir::print(m));
     asker.recording->plans.push_back(program::print(*program));
     asker.recording->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
   }
-  GK_TRY(auto loaded, exec::Loaded::create(runtime, program));
+  if (!loaded) return loaded;
   auto end = std::chrono::steady_clock::now();
   counters.pass_ms["load"] += std::chrono::duration<double, std::milli>(end - built).count();
   counters.compile_ms += std::chrono::duration<double, std::milli>(end - start).count();

@@ -35,7 +35,9 @@ class ProgramCache {
     const std::function<void(std::string_view)>& progress;
     Recording* recording = nullptr;
   };
-  ProgramCache(hal::Device& device, const std::string& cache_dir);
+  /// `warn` (may be null) is told what is no error, on the thread that asks.
+  ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn = {},
+               NanCheck nan_check = {});
   /// Compiles what is new, loads it, keeps it.
   Result<std::shared_ptr<exec::Loaded>> get(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                             const Layout& shape = {});
@@ -49,10 +51,13 @@ class ProgramCache {
   passes::Options pass_options(const ir::Module& m);
   Result<std::shared_ptr<exec::Loaded>> make(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                              const Layout& shape);
+  Result<std::shared_ptr<const program::Program>> compile(const ir::Module& m, const Asker& asker,
+                                                          const Layout& shape);
 
   std::mutex mutex_;
   Stats stats_;
   hal::Device& device_;
+  const NanCheck nan_check_;
   std::unique_ptr<codegen::Compiler> compiler_;
   std::unordered_map<std::string, std::shared_ptr<exec::Loaded>> entries_;
 };

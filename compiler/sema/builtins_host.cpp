@@ -53,12 +53,15 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
 
 Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_in_capture("`print`", call.span));
+  for (const CallArg& a : call.args)
+    if (!a.name.empty())
+      return fail(
+          make_error(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", a.name), a.span)
+              .note("it writes its arguments with a space between them, and a newline")
+              .help("join texts by `+`, or write them in an f-string: `print(f\"{x}, {y}\")`"));
   if (!ev.running()) return Value::none();
   std::string line;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!call.args[i].name.empty())
-      return fail(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", call.args[i].name),
-                  call.args[i].span);
     GK_TRY(auto t, text_of(ev, call.args[i].value, call.args[i].span, false));
     if (i) line += " ";
     line += t;
@@ -189,18 +192,33 @@ Result<Value> load(Evaluator& ev, Call& call) {
   if (!ev.running()) return Value::unknown();
   auto arrays = ev.effects()->load(a.value(0).text);
   if (!arrays) return fail(std::move(arrays.error()).at(call.span));
-  if (arrays->size() == 1 && (*arrays)[0].first.empty()) {
-    GK_TRY(auto x, host_array(ev, (*arrays)[0].second, true));
+  if (arrays->size() == 1 && (*arrays)[0].name.empty()) {
+    auto elements = (*arrays)[0].read();
+    if (!elements) return fail(std::move(elements.error()).at(call.span));
+    GK_TRY(auto x, host_array(ev, *elements, true));
     return Value::of_array(x);
   }
   Value r;
   r.kind = VKind::Record;
   r.items = std::make_shared<Aggregate>();
-  for (auto& [n, x] : *arrays) {
-    r.items->names.push_back(n);
-    GK_TRY(auto data, host_array(ev, x, true));
+  // Fields that the program does not use are never read, and need not be of a kind that the language has.
+  std::map<std::string, Error, std::less<>> unreadable;
+  for (auto& stored : *arrays) {
+    if (stored.unreadable) {
+      unreadable.emplace(std::move(stored.name), std::move(*stored.unreadable));
+      continue;
+    }
+    r.items->names.push_back(std::move(stored.name));
+    auto data = std::make_shared<ArrayData>();
+    data->type = ir::Type::of(stored.dtype, stored.shape);
+    data->storage = std::make_shared<Storage>();
+    data->storage->type = data->type;
+    data->storage->owner = data.get();
+    GK_CHECK(ev.effects()->allocate_stored(*data->storage, std::move(stored.read)));
     r.items->items.push_back(Value::of_array(data));
   }
+  if (!unreadable.empty())
+    r.items->unreadable = std::make_shared<const decltype(unreadable)>(std::move(unreadable));
   return r;
 }
 

@@ -77,6 +77,7 @@ Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
   }
   if (auto c = named_constant(e.text)) return *c;
   if (e.text == "args") {
+    used_args = true;
     Value v;
     v.kind = VKind::Strings;
     v.strings = std::make_shared<std::vector<std::string>>(options_.args);
@@ -307,6 +308,7 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     auto& names = base.items->names;
     auto it = std::find(names.begin(), names.end(), e.field);
     if (it != names.end()) return base.items->items[static_cast<size_t>(it - names.begin())];
+    if (const Error* why = unreadable_field(base, e.field)) return fail(Error(*why).at(e.field_span));
     return fail(make_error(ErrorKind::Type, "E0209",
                            fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span)
                     .note(fmt::format("its fields are {}", fmt::join(names, ", "))));

@@ -14,6 +14,8 @@ namespace gk::sema {
 using syntax::AssignOp;
 using syntax::BinaryOp;
 using syntax::BindKind;
+using syntax::Expr;
+using syntax::ExprKind;
 using syntax::Stmt;
 using syntax::StmtKind;
 
@@ -89,6 +91,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
       over = running() || flow.error().kind == ErrorKind::Interrupted;
       record(std::move(flow.error()));
+      over = over || errors_.size() >= kMostErrors;
       if (over) {
         // What was piled up for the failed statement is dropped; names keep what they had.
         trace_ = std::make_unique<Trace>(running());
@@ -143,6 +146,13 @@ Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scop
   return flush(body.span);
 }
 
+Result<void> Evaluator::run_bench(const syntax::Block& body, const ScopePtr& scope) {
+  const bool outer = std::exchange(benching_, true);
+  auto r = run_body(body, scope);
+  benching_ = outer;
+  return r;
+}
+
 Result<Flow> Evaluator::exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value) {
   auto inner = std::make_shared<Scope>();
   inner->parent = scope;
@@ -172,6 +182,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(check_stack(s.span));
   GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
+  Value measured;  // alive until the unit is flushed, which gives it a home
   if (s.kind != StmtKind::Pragma) scope->begun = true;
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
@@ -179,7 +190,10 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::ExprStmt: {
       if (!running() && !value) GK_CHECK(refuse_continuation(s));
       GK_TRY(auto v, eval(*s.rhs, scope));
-      if (value && !s.muted) *value = std::move(v);
+      if (value && !s.muted)
+        *value = std::move(v);
+      else if (benching_ && call_depth_ == 0)
+        measured = std::move(v);
       break;
     }
     case StmtKind::For: return exec_for(s, scope);
@@ -332,9 +346,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
           var->value.text = b.name;
         else if (var->value.is_scalar())
           var->value.text.clear();
-        for_each_array(var->value, [&](const ArrayPtr& a) {
-          if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-        });
+        name_arrays(var->value, b.name);
       }
       return {};
     };
@@ -343,15 +355,69 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     if (!r) return r;
     if (running() && eager_depth_ == 0 && !capturing()) {
       GK_CHECK(flush(s.span));
-      for_each_array(var->value, [&](const ArrayPtr& a) {
-        if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-      });
+      name_arrays(var->value, b.name);
     }
   }
   return {};
 }
 
+namespace {
+
+// Whether evaluating it changes no variable, so that nobody can tell in which order it is done.
+bool changes_nothing(const Expr& e) {
+  switch (e.kind) {
+    case ExprKind::Int:
+    case ExprKind::Float:
+    case ExprKind::Bool:
+    case ExprKind::String:
+    case ExprKind::Name: return true;
+    case ExprKind::FString:
+      return std::all_of(e.elements.begin(), e.elements.end(),
+                         [](const auto& part) { return changes_nothing(*part); });
+    case ExprKind::Binary: return changes_nothing(*e.lhs) && changes_nothing(*e.rhs);
+    default: return false;
+  }
+}
+
+// The texts that `s += e` or `s = s + e + …` appends to the text `s`; empty where it is no such statement.
+std::vector<const Expr*> appended(const Stmt& s) {
+  if (s.elementwise || s.lhs->kind != ExprKind::Name) return {};
+  std::vector<const Expr*> pieces;
+  if (s.assign_op == AssignOp::Add) {
+    pieces = {s.rhs.get()};
+  } else if (s.assign_op == AssignOp::Set) {
+    const Expr* e = s.rhs.get();
+    for (; e->kind == ExprKind::Binary && e->binary == BinaryOp::Add; e = e->lhs.get())
+      pieces.insert(pieces.begin(), e->rhs.get());
+    if (e->kind != ExprKind::Name || e->text != s.lhs->text) return {};
+  }
+  const bool apart =
+      std::all_of(pieces.begin(), pieces.end(), [](const Expr* p) { return changes_nothing(*p); });
+  return apart ? pieces : std::vector<const Expr*>();
+}
+
+}  // namespace
+
+// A text that grows piece by piece is not copied for each piece.
+Result<bool> Evaluator::append_text(const Stmt& s, const ScopePtr& scope) {
+  const std::vector<const Expr*> pieces = appended(s);
+  if (!running() || capturing() || !bodies_.empty() || pieces.empty()) return false;
+  Error why;
+  auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
+  if (!var || var->kind != BindKind::Var || var->is_param || var->get().kind != VKind::String) return false;
+  std::string more;
+  for (const Expr* p : pieces) {
+    GK_TRY(auto v, eval(*p, scope));
+    if (v.kind != VKind::String) return false;
+    more += v.text;
+  }
+  var->get().text += more;
+  return true;
+}
+
 Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
+  GK_TRY(const bool appended, append_text(s, scope));
+  if (appended) return {};
   auto op_of = [](AssignOp op) {
     switch (op) {
       case AssignOp::Add: return BinaryOp::Add;
@@ -418,9 +484,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
-    });
+    name_arrays(var->value, s.lhs->text);
     return {};
   }
   GK_TRY(auto target, place(*s.lhs, scope));

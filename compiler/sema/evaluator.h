@@ -40,6 +40,9 @@ struct EvalOptions {
   int64_t max_eager_nodes = 4'000;  // flush a longer trace early
 };
 
+/// Checking a program ends at so many errors.
+inline constexpr size_t kMostErrors = 1000;
+
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
 /// A call's arguments after evaluation.
@@ -68,6 +71,8 @@ class Evaluator {
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   /// The same, and the variables of `scope` hold afterwards what they held before.
   Result<void> run_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
+  /// As run_body(); what its statements evaluate is computed, also where nothing uses it.
+  Result<void> run_bench(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   Result<void> check_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
 
   /// Work asked for by the host program, as one unit of its own: what `make` piles up runs when it returns;
@@ -88,6 +93,7 @@ class Evaluator {
   std::map<std::string, Imported> modules;  // by ImportedFile::id
   /// Which overrides found their const.
   std::set<std::string> used_defines;
+  bool used_args = false;  // the program looks at its arguments
   std::vector<std::shared_ptr<syntax::Module>> kept_modules;
 
   // ---- shared by the parts (public so that builtins are free functions)
@@ -101,6 +107,7 @@ class Evaluator {
   void declare_functions(const syntax::Module& module, const ScopePtr& scope);
   Result<void> define_once(const std::string& name, Span span, bool again);
   Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<bool> append_text(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_assign(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_while(const syntax::Stmt& s, const ScopePtr& scope);
@@ -368,6 +375,7 @@ class Evaluator {
     const DType outer_;
   };
   bool fuse_ = true, fast_math_ = false, tf32_ = false;
+  bool benching_ = false;  // in the body of a bench: what a statement gives is wanted
 };
 
 // ---- builtins (builtins_*.cpp)

@@ -254,6 +254,7 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     if (key.kind == VKind::String) {
       for (size_t k = 0; k < base.items->names.size(); ++k)
         if (base.items->names[k] == key.text) return base.items->items[k];
+      if (const Error* why = unreadable_field(base, key.text)) return fail(Error(*why).at(e.indices[0].span));
       return fail(make_error(ErrorKind::Type, "E0209",
                              fmt::format("{} has no field `{}`", describe(base), key.text), e.indices[0].span)
                       .note(fmt::format("its fields are {}", fmt::join(base.items->names, ", "))));

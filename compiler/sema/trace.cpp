@@ -196,6 +196,7 @@ Unit Trace::take() {
     s->type = a->type;
     s->placement = a->wanted == Placement::Host ? Placement::Device : a->wanted;
     s->owner = a.get();
+    s->name = a->name;
     int slot = slot_of(s);
     auto& info = module_.slots[static_cast<size_t>(slot)];
     info.is_output = info.fresh = true;

@@ -74,4 +74,17 @@ void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& 
     for (const auto& item : v.items->items) for_each_array(item, f);
 }
 
+void name_arrays(const Value& v, const std::string& name) {
+  for_each_array(v, [&](const ArrayPtr& a) {
+    std::string& known = a->storage ? a->storage->name : a->name;
+    if (known.empty()) known = name;
+  });
+}
+
+const Error* unreadable_field(const Value& record, std::string_view name) {
+  if (!record.items || !record.items->unreadable) return nullptr;
+  const auto it = record.items->unreadable->find(name);
+  return it == record.items->unreadable->end() ? nullptr : &it->second;
+}
+
 }  // namespace gk::sema

@@ -49,6 +49,7 @@ struct ArrayData : std::enable_shared_from_this<ArrayData> {
   bool counter = false;      // computed from the index of a `for` that is tried as a loop on the device alone
   bool loose = false;        // read from a file: goes to the device when a name is bound without `host`
   Placement wanted = Placement::Device;  // where to materialise it
+  std::string name;                      // for the storage that it will get
   ~ArrayData();
 };
 using ArrayPtr = std::shared_ptr<ArrayData>;
@@ -81,7 +82,9 @@ struct TypeDef;
 struct Aggregate {
   std::vector<Value> items;
   std::vector<std::string> names;  // records
-  std::shared_ptr<TypeDef> type;   // records of a declared type
+  // Of a record from a file, what the file has beside its fields, and why that cannot be read; may be null.
+  std::shared_ptr<const std::map<std::string, Error, std::less<>>> unreadable;
+  std::shared_ptr<TypeDef> type;  // records of a declared type
 };
 
 /// A function with where it was defined.
@@ -174,5 +177,9 @@ struct Scope {
 std::string describe(const Value& v);
 /// Calls `f` on every array leaf.
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f);
+/// Why the file that a record came from cannot give this field; null: it has none of that name.
+const Error* unreadable_field(const Value& record, std::string_view name);
+/// Gives a name to the storages of a value that have none, and to those that its pending arrays will get.
+void name_arrays(const Value& v, const std::string& name);
 
 }  // namespace gk::sema

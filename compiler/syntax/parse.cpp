@@ -86,6 +86,8 @@ class Parse {
       simulator->setPredictionMode(antlr4::atn::PredictionMode::LL);
       parser_.setErrorHandler(std::make_shared<Recovery>(list_, text_, file_, base_, fragment_, errors));
       return (parser_.*rule)();
+    } catch (const Enough&) {
+      return nullptr;
     } catch (const antlr4::RecognitionException&) {
       return nullptr;  // reported; only a fragment has no statement to recover at
     } catch (const TooDeep& e) {

@@ -155,6 +155,7 @@ antlr4::Token* Recovery::recoverInline(antlr4::Parser* parser) {
 }
 
 void Recovery::skip_statement(antlr4::Parser* parser, size_t first_token) {
+  if (errors_.size() >= kMaxErrors) throw Enough{};
   int depth = at(first_token).depth;
   for (;;) {
     const Token& t = at(parser->getInputStream()->index());

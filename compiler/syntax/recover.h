@@ -9,6 +9,9 @@
 
 namespace gk::syntax {
 
+/// Thrown by the error strategy: there are as many errors as are told, and reading on would find no other.
+struct Enough {};
+
 class Recovery final : public antlr4::DefaultErrorStrategy {
  public:
   Recovery(const TokenList& tokens, std::string_view text, int32_t file, uint32_t base, bool fragment,

@@ -70,8 +70,13 @@ struct SourceMark {
   Span span{};
 };
 struct FaultSite {
-  uint8_t kind = 0;  // as ir::FaultSite::Kind
+  /// An array was searched for NaN, and `index` of the record is where one is in row-major order, plus
+  /// `extent`.
+  static constexpr uint8_t kNotANumber = 255;
+  uint8_t kind = 0;  // as ir::FaultSite::Kind, or the above
   Span span{};
+  std::string name{};  // kNotANumber: of the array, "" where it has none
+  Shape shape{};
 };
 
 struct Program;
@@ -96,7 +101,7 @@ struct Step {
   std::string function;
   LaunchDims dims;
   std::vector<Arg> args;
-  std::vector<FaultSite> fault_sites;
+  std::vector<FaultSite> fault_sites;  // the kernel's, unless the compiler gave the step others
   // Copy: src = reads[0], dst = writes[0], same size
   // MatMul: a, b, (bias) = reads; c = writes[0]
   MatMulCall matmul;

@@ -8,7 +8,7 @@
 //   # help: convert one side                       and that diagnostic has a help line with this text
 //   # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host
 //   # status: 1                                      0 to 3; without it 0, or not 0 where errors are expected
-//   # option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync, nan_check
+//   # option: memory_limit=400MiB                    also seed=, define=N=4, args=a b, unchecked, sync, nan_check, nan_check=x,y
 //   # skip: interp why                               not on this device
 // clang-format on
 #pragma once

@@ -78,6 +78,8 @@ std::string apply_options(const Expectations& e, SessionOptions& s) {
       s.sync = true;
     } else if (name == "nan_check") {
       s.nan_check = true;
+      std::istringstream names(value);
+      for (std::string n; std::getline(names, n, ',');) s.nan_exempt.push_back(n);
     } else {
       return "no such option: " + name;
     }

@@ -36,7 +36,7 @@ gk::Result<std::shared_ptr<detail::CallableImpl>> find(const std::shared_ptr<det
                 fmt::format("`{}` is {}, not {}", name, describe(v),
                             *kind == VKind::Kernel ? "a kernel" : "a function"),
                 it->second->span);
-  auto c = std::make_shared<detail::CallableImpl>();
+  auto c = engine::make_handle<detail::CallableImpl>();
   c->module = m;
   c->name = name;
   c->value = v;
