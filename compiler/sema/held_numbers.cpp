@@ -29,16 +29,37 @@ Value form_only(const Value& v, Trace& trace) {
   return r;
 }
 
+bool sees(const std::shared_ptr<Scope>& scope, const std::shared_ptr<Scope>& other) {
+  for (auto s = scope; s; s = s->function_boundary ? nullptr : s->parent)
+    if (s == other) return true;
+  return false;
+}
+
+Value in_scope(const Value& lambda, const std::shared_ptr<Scope>& scope) {
+  Value r = lambda;
+  r.callable = std::make_shared<Callable>(*lambda.callable);
+  r.callable->scope = scope;
+  return r;
+}
+
 std::shared_ptr<Scope> copy_of(const std::shared_ptr<Scope>& scope, size_t depth, Trace& trace) {
   auto copies = std::make_shared<Scope>();
   copies->parent = scope;
   for (auto s = scope; s; s = s->parent) {
     for (const auto& [name, var] : s->names) {
       const Value& v = var->get();
-      const bool state = v.is_array() || v.is_aggregate() || v.is_scalar() || v.is_unknown();
+      const bool lambda = v.kind == VKind::Function && v.callable->lambda;
+      const bool graph = v.kind == VKind::Graph || v.kind == VKind::Exec;
+      const bool state =
+          v.is_array() || v.is_aggregate() || v.is_scalar() || v.is_unknown() || lambda || graph;
       if (!state || var->kind == syntax::BindKind::Const || copies->names.contains(name)) continue;
       auto copy = std::make_shared<Variable>(*var);
-      copy->value = form_only(v, trace);
+      // What a lambda writes to are copies, too, or it is not followed.
+      if (lambda)
+        copy->value = sees(scope, v.callable->scope) ? in_scope(v, copies) : Value::unknown();
+      else
+        copy->value = form_only(v, trace);
+      if (graph) copy->value.graph = std::make_shared<GraphObject>(*v.graph);
       copy->target = var->target ? &copy->value : nullptr;
       copy->depth = depth;
       copies->names[name] = copy;
