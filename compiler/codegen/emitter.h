@@ -133,6 +133,7 @@ class Emitter {
   llvm::Value* compare(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* integer_divide(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* integer_power(Typed x, llvm::Value* y);
+  llvm::Value* float_power(Typed x, Typed y);
   llvm::Value* float_divide(ir::Op op, llvm::Value* x, llvm::Value* y);
   llvm::Value* shift(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* host_math_f32(ir::Op op, std::span<llvm::Value* const> args);
@@ -147,6 +148,7 @@ class Emitter {
   llvm::Value* step_ = nullptr;
   llvm::Function* fault_function_ = nullptr;
   llvm::Function* power_function_[kDTypeCount] = {};
+  llvm::Function* float_power_function_[kDTypeCount][2] = {};  // by the exponent's being signed
   std::map<const ir::KInst*, int> sites_;
   std::vector<char> constant_nonzero_;  // by SSA number: a Const other than 0
   std::vector<char> racing_;            // by parameter: plain accesses must be atomic

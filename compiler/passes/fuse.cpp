@@ -41,6 +41,7 @@ int cost_of(const Node& n) {
     case Op::Sqrt:
     case Op::Erf: return 4;
     case Op::Pow:
+    case Op::PowInt:
     case Op::Atan2:
     case Op::Asin:
     case Op::Acos:

@@ -199,6 +199,10 @@ class Simplifier {
         return is_value(a, 1.0, 1) ? y : -1;
       case Op::Div: return is_value(b, 1.0, 1) ? x : -1;
       case Op::Pow:
+        // Of floats what the exponent is must not depend on whether it is known here.
+        if (b && b->is_float()) return -1;
+        [[fallthrough]];
+      case Op::PowInt:
         if (is_value(b, 1.0, 1)) return x;
         if (is_value(b, 2.0, 2)) {
           n.op = Op::Mul;

@@ -8,7 +8,7 @@ namespace gk::sema {
 namespace {
 
 Value dim_scalar(const ir::Dim& d) {
-  Value v = d.is_known() ? Value::of_scalar(Scalar::of_int(d.value)) : Value::unknown_scalar(DType::I64);
+  Value v = d.is_known() ? Value::host(d.value) : Value::unknown_host(DType::I64);
   v.symbol = d.symbol;
   v.text = d.name == "_" ? "" : d.name;
   return v;
@@ -16,7 +16,7 @@ Value dim_scalar(const ir::Dim& d) {
 
 Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted) {
   switch (v.kind) {
-    case VKind::Scalar: return ev.effects()->format(ev.strengthen(v).scalar);
+    case VKind::Scalar: return ev.effects()->format(v.scalar);
     case VKind::String: return quoted ? "\"" + v.text + "\"" : v.text;
     case VKind::Array: {
       GK_TRY(auto a, ev.download(v, span));
@@ -78,7 +78,7 @@ Result<Value> item(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   const Value& v = a.value(0);
   if (v.is_unknown()) return v;
-  if (v.is_scalar()) return ev.strengthen(v);
+  if (v.is_scalar()) return Value::host(v.scalar);
   if (!v.is_array())
     return fail(ErrorKind::Type, "E0202",
                 fmt::format("`item` takes an array of one element, not {}", describe(v)), a.span(0));
@@ -87,22 +87,25 @@ Result<Value> item(Evaluator& ev, Call& call) {
   if (t.fully_known() && num_elements(t.shape()) != 1)
     return fail(ErrorKind::Shape, "E0303", fmt::format("`item` takes one element, not {}", ir::to_string(t)),
                 a.span(0));
-  if (!ev.running()) return Value::unknown_scalar(t.dtype);
+  if (!ev.running())
+    return Value::unknown_host(gk::is_float(t.dtype) ? DType::F64
+                               : is_bool(t.dtype)    ? DType::Bool
+                                                     : DType::I64);
   GK_TRY(auto s, ev.item(v, call.span));
-  return Value::of_scalar(s);
+  return Value::host(s);
 }
 
 Result<Value> len(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   const Value& v = a.value(0);
   switch (v.kind) {
-    case VKind::Unknown: return Value::unknown_scalar(DType::I64);
+    case VKind::Unknown: return Value::unknown_host(DType::I64);
     case VKind::Strings:
-      return ev.running() ? Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.strings->size())))
-                          : Value::unknown_scalar(DType::I64);
-    case VKind::String: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.text.size())));
+      return ev.running() ? Value::host(static_cast<int64_t>(v.strings->size()))
+                          : Value::unknown_host(DType::I64);
+    case VKind::String: return Value::host(static_cast<int64_t>(v.text.size()));
     case VKind::List:
-    case VKind::Tuple: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.items->items.size())));
+    case VKind::Tuple: return Value::host(static_cast<int64_t>(v.items->items.size()));
     case VKind::Array:
       if (v.array->type.rank() > 0) return dim_scalar(v.array->type.dims[0]);
       [[fallthrough]];
@@ -125,22 +128,22 @@ Result<Value> shape(Evaluator&, Call& call) {
 
 Result<Value> size(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  if (a.unknown()) return Value::unknown_scalar(DType::I64);
-  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(1));
+  if (a.unknown()) return Value::unknown_host(DType::I64);
+  if (a.value(0).is_scalar()) return Value::host(1);
   if (!a.value(0).is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} has no size", describe(a.value(0))), a.span(0));
   const auto& t = a.value(0).array->type;
-  if (!t.fully_known()) return Value::unknown_scalar(DType::I64);
-  return Value::of_scalar(Scalar::of_int(num_elements(t.shape()).value_or(0)));
+  if (!t.fully_known()) return Value::unknown_host(DType::I64);
+  return Value::host(num_elements(t.shape()).value_or(0));
 }
 
 Result<Value> ndim(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  if (a.unknown()) return Value::unknown_scalar(DType::I64);
-  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(0));
+  if (a.unknown()) return Value::unknown_host(DType::I64);
+  if (a.value(0).is_scalar()) return Value::host(0);
   if (!a.value(0).is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} has no rank", describe(a.value(0))), a.span(0));
-  return Value::of_scalar(Scalar::of_int(a.value(0).array->type.rank()));
+  return Value::host(a.value(0).array->type.rank());
 }
 
 Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
@@ -286,7 +289,8 @@ extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuil
 static const std::vector<BuiltinInfo>& host_builtins() {
   static const std::vector<BuiltinInfo> table = {
       {"print", "print(x, …)", "Writes values and a newline to standard output.", print},
-      {"item", "item(x)", "Reads an array of one element back to the host.", item},
+      {"item", "item(x)", "Reads an array of one element back, as a host number: exact, without a dtype.",
+       item},
       {"len", "len(x)", "Length of a list, or of an array's first axis.", len},
       {"shape", "shape(x)", "The extents, as a tuple of host integers.", shape},
       {"size", "size(x)", "The number of elements.", size},

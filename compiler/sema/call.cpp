@@ -5,6 +5,7 @@
 
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/host_number.h"
 
 namespace gk::sema {
 
@@ -134,6 +135,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     else
       r = *flow == Flow::Return ? return_value_ : v;
   }
+  if (r) r = settled(*r, span);
   --eager_depth_;
   --call_depth_;
   return r;
@@ -207,7 +209,10 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
                                fmt::format("`{}` needs an argument for `{}`", fn.name, p.name), call.span)
                         .label(p.span, "declared here"));
       defaults[i].span = p.fallback->span;
-      GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
+      {
+        const InFileOf file(*this, *c.scope);
+        GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
+      }
       given[i] = &defaults[i];
     }
     if (p.is_mut && !given[i]->is_mut)
@@ -236,6 +241,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
       if (!p.is_mut) value = std::move(*r);
     }
     known_call.argument(value, p.is_mut ? given[i]->place : nullptr);
+    if (value.is_literal()) value.array->bound = true;
     if (p.is_mut)
       v->target = given[i]->place;
     else
@@ -293,6 +299,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
       r = conform(*r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
                   fmt::format("the result of `{}`", fn.name));
   }
+  if (r) r = settled(*r, fn.name_span);
   --eager_depth_;
   --call_depth_;
   call_stack_.pop_back();
@@ -400,14 +407,13 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
   const Value& v = call.args[0].value;
   if (v.kind == VKind::String) {
     if (!running()) return Value::unknown_scalar(t.dtype);
-    char* end = nullptr;
-    double d = std::strtod(v.text.c_str(), &end);
-    if (v.text.empty() || *end)
-      return fail(ErrorKind::Runtime, "E0202", fmt::format("\"{}\" is not a number", v.text),
+    auto number = number_from(v.text);
+    if (!number || (is_integer(t.dtype) && number->is_float()))
+      return fail(ErrorKind::Runtime, "E0202",
+                  fmt::format("\"{}\" is not {}", v.text, is_integer(t.dtype) ? "an integer" : "a number"),
                   call.args[0].span);
-    if (is_integer(t.dtype))
-      return Value::of_scalar(Scalar::of_int(std::strtoll(v.text.c_str(), nullptr, 10), t.dtype));
-    return Value::of_scalar(Scalar::of_float(d, DType::F64).cast(t.dtype));
+    if (is_bool(t.dtype)) return Value::of_scalar(number->cast(t.dtype));
+    return cast_weak(Value::host(*number), t.dtype, call.args[0].span);
   }
   // A weak literal is rounded once, here: f64(0.1) is the double nearest to 0.1.
   return cast(v, t.dtype, call.span);

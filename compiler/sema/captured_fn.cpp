@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
@@ -45,7 +46,17 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
     auto it = bound->names.find(fn.params[i].name);
     if (it == bound->names.end()) continue;
     Value& v = it->second->get();
-    for_each_array(v, [&](const ArrayPtr& a) { arrays.push_back(a); });
+    for_each_array(v, [&](const ArrayPtr& a) {
+      if (!a->literal) {
+        arrays.push_back(a);
+        return;
+      }
+      key += "[";
+      for (int64_t d : a->literal->shape) key += fmt::format("{},", d);
+      for (const Scalar& x : a->literal->values)
+        key += fmt::format("{}:{}:{};", name(x.dtype), x.i, std::bit_cast<uint64_t>(x.f));
+      key += "]";
+    });
     scalar_leaves(v, scalars);
   }
   for (const auto& a : arrays) GK_CHECK(materialise(a, call.span));
@@ -57,7 +68,8 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
                        static_cast<int>(arrays[i]->storage->placement));
   }
   for (auto* s : scalars)
-    key += frozen ? fmt::format("{}={}:{};", name(s->scalar.dtype), s->scalar.i, s->scalar.f)
+    key += frozen ? fmt::format("{}{}={}:{};", name(s->scalar.dtype), s->weak ? "w" : "", s->scalar.i,
+                                std::bit_cast<uint64_t>(s->scalar.f))
                   : fmt::format("{}{};", name(s->scalar.dtype), s->weak ? "w" : "");
   for (size_t i = 0; i < fn.params.size(); ++i)
     if (auto it = bound->names.find(fn.params[i].name); it != bound->names.end()) {
@@ -67,7 +79,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
     }
   std::vector<Scalar> values;
   if (!frozen)
-    for (auto* s : scalars) values.push_back(strengthen(*s).scalar);
+    for (auto* s : scalars) values.push_back(s->scalar);
 
   auto& entry = captured_[key];
   if (!entry) {
@@ -78,11 +90,12 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
     if (!frozen)
       for (auto* s : scalars) {
         host.push_back(*s);
-        Scalar x = strengthen(*s).scalar;
         ir::Type t;
-        t.dtype = x.dtype;
-        auto a = trace_->pending(t, trace_->param(x, call.span));
+        t.dtype = s->scalar.dtype;
+        auto a = trace_->pending(t, trace_->param(s->scalar, call.span));
         a->loop_index = true;
+        if (s->weak) a->number = DeviceNumber{};
+        if (s->weak && t.dtype == DType::U64) roll_failed_ = true;  // the device computes in i64
         *s = Value::of_array(a);
       }
     auto r = run_fn_body(fn, bound);

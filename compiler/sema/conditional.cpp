@@ -170,7 +170,12 @@ Result<void> Evaluator::settle(const Value& before, Value& after, const Value& n
           settle(before.items->items[i], after.items->items[i], now.items->items[i], loop, around, span));
     return {};
   }
-  const auto from = form_of(before), to = form_of(now);
+  const auto from = form_of(before);
+  if (from && from->rank() == 0 && !is_bool(from->dtype) && now.is_scalar() && now.weak) {
+    GK_TRY(auto typed, cast_weak(now, from->dtype, span));
+    return settle(before, after, typed, loop, around, span);
+  }
+  const auto to = form_of(now);
   if (!from || !to || !same_form(*from, *to)) return fail(cannot_change(before, now, span));
   if (before.is_array() && now.is_array() && before.array == now.array) return {};
   if (before.is_scalar()) {
@@ -299,6 +304,8 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
     roll_failed_ = true;
     return fail(ErrorKind::Internal, "E0901", "loop not rolled", b.span);
   }
+  // The host would have chosen.
+  if (condition->number) roll_failed_ = true;
   GK_CHECK(freshen(b.rebound, scope, false, b.span));
   Settled settled;
   std::vector<Body> bodies;
@@ -312,6 +319,10 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
           v = unshared(v);
           for (auto& i : v.items->items) GK_CHECK(keep(i));
         } else if (v.is_scalar() || v.is_array()) {
+          if (v.is_array()) {
+            GK_TRY(auto a, as_array(v, b.span));
+            v = Value::of_array(a);
+          }
           v = strengthen(v);
           types[arm].push_back(*form_of(v));
           if (!running()) return {};
@@ -422,7 +433,8 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
     GK_TRY(auto at, value_of(count, s.span));
     auto index = trace_->pending(count->type, at);
-    index->loop_index = index->counter = true;
+    index->loop_index = true;
+    index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
     Value item = Value::of_array(index);
     if (over.is_array()) {
       ir::Attrs attrs;

@@ -2,9 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numbers>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/host_number.h"
+#include "compiler/sema/numbers.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
@@ -14,19 +15,6 @@ using syntax::BinaryOp;
 using syntax::BindKind;
 using syntax::Expr;
 using syntax::ExprKind;
-
-namespace {
-
-std::optional<Value> named_constant(std::string_view n) {
-  auto weak = [](double v) { return Value::of_scalar(Scalar{DType::F64, 0, v}, true); };
-  if (n == "pi") return weak(std::numbers::pi);
-  if (n == "inf") return weak(std::numeric_limits<double>::infinity());
-  if (n == "nan") return weak(std::numeric_limits<double>::quiet_NaN());
-  if (n == "euler") return weak(std::numbers::e);
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span,
                                             Error* why) {
@@ -75,7 +63,7 @@ Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
     v.dtype = *t;
     return v;
   }
-  if (auto c = named_constant(e.text)) return *c;
+  if (auto c = named_constant(e.text)) return Value::host(*c, true);
   if (e.text == "args") {
     used_args = true;
     Value v;
@@ -100,34 +88,24 @@ Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, c
     return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
                 e.span);
   if (!v.known) return -1;
-  if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, v.scalar.i),
-                e.span);
-  return v.scalar.i;
+  GK_TRY(auto i, small_integer(v, what, e.span));
+  if (i < 0)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, i), e.span);
+  return i;
 }
 
 Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
   GK_CHECK(check_stack(e.span));
   switch (e.kind) {
     case ExprKind::Int: {
-      Value v = Value::of_scalar(Scalar{DType::I64, static_cast<int64_t>(e.uint_value), 0}, true);
-      if (!e.suffix.empty()) {
-        auto t = parse_dtype(e.suffix);
-        if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
-        if (e.uint_value > INT64_MAX) {
-          if (*t != DType::U64)
-            return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", e.text, e.suffix),
-                        e.span);
-          return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
-        }
-        return cast_weak(v, *t, e.span);
-      }
-      if (e.uint_value > INT64_MAX)
-        return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
-      return v;
+      Value v = Value::host(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0}, true);
+      if (e.suffix.empty()) return v;
+      auto t = parse_dtype(e.suffix);
+      if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
+      return cast_weak(v, *t, e.span);
     }
     case ExprKind::Float: {
-      Value v = Value::of_scalar(Scalar{DType::F64, 0, e.float_value}, true);
+      Value v = Value::host(Scalar{DType::F64, 0, e.float_value}, true);
       if (e.suffix.empty()) return v;
       auto t = parse_dtype(e.suffix);
       if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
@@ -141,10 +119,6 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       return fail(ErrorKind::Syntax, "E0103", "`_` stands for an extent or a name not used, not for a value",
                   e.span);
     case ExprKind::Unary: {
-      // The least i64 is written as the negation of a number that is none.
-      if (e.unary == syntax::UnaryOp::Neg && e.lhs->kind == ExprKind::Int && e.lhs->suffix.empty() &&
-          e.lhs->uint_value == uint64_t{1} << 63)
-        return Value::of_scalar(Scalar{DType::I64, INT64_MIN, 0}, true);
       GK_TRY(auto v, eval(*e.lhs, scope));
       return unary(e.unary, v, e.span);
     }
@@ -218,7 +192,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.items = std::make_shared<Aggregate>();
       for (const auto& x : e.elements) {
         GK_TRY(auto item, eval(*x, scope));
-        v.items->items.push_back(strengthen(item));
+        GK_TRY(item, settled(item, x->span));
+        v.items->items.push_back(std::move(item));
       }
       return v;
     }
@@ -235,6 +210,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
                                              side == &e.lhs ? "start" : "end", describe(x)),
                                  (*side)->span)
                           .help("`item(…)` reads a device scalar back"));
+        if (!x.is_unknown()) GK_CHECK(small_integer(x, "the end of a range", (*side)->span));
         v.items->items.push_back(x);
       }
       return v;
@@ -269,6 +245,24 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
     }
     return v;
   };
+  HeldNumbers held;
+  if (c.is_array() && rolling_ == 0) {
+    std::set<std::string> names;
+    rebound_outside(e, names);
+    const auto arm = [this](const syntax::Block* b, const Expr* nested) {
+      return [this, b, nested](const ScopePtr& in) -> Result<void> {
+        Value unused = Value::none();
+        if (b) {
+          GK_CHECK(exec_block(*b, in, &unused));
+        } else if (nested) {
+          GK_CHECK(eval(*nested, in));
+        }
+        return {};
+      };
+    };
+    const Arms arms{arm(e.body.get(), nullptr), arm(e.else_body.get(), e.else_if.get())};
+    GK_TRY(held, hold_numbers(names, scope, arms, &e, e.span));
+  }
   if (c.is_array() && capturing()) {
     Branches b;
     b.span = e.span;
@@ -293,11 +287,13 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   }
   if (c.is_scalar() && c.known) {
     GK_TRY(auto v, c.scalar.i ? run(e.body, nullptr) : run(e.else_body, e.else_if));
-    return of_device ? strengthen(v) : v;
+    return of_device ? settled(strengthen(v), e.span) : v;
   }
   GK_TRY(auto a, run(e.body, nullptr));
   GK_TRY(auto b, run(e.else_body, e.else_if));
   if (a.is_unknown() || b.is_unknown()) return Value::unknown();
+  GK_TRY(a, settled(a, e.span));
+  GK_TRY(b, settled(b, e.span));
   return of_device ? join(strengthen(a), strengthen(b)) : join(a, b);
 }
 
@@ -356,8 +352,7 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
     }
     Result<std::string> text = std::string{};
     if (v.is_scalar()) {
-      Scalar s = strengthen(v).scalar;
-      text = spec.empty() ? effects_->format(s) : effects_->format(s, spec);
+      text = spec.empty() ? effects_->format(v.scalar) : effects_->format(v.scalar, spec);
     } else if (v.kind == VKind::String) {
       text = spec.empty() ? v.text : effects_->format(v.text, spec);
     } else if (v.is_array()) {
@@ -380,41 +375,42 @@ Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));
   std::vector<Value> items;
-  auto wanted = std::exchange(literal_dtype_, std::nullopt);
   for (const auto& x : e.elements) {
-    if (x->kind == ExprKind::ArrayLit) literal_dtype_ = wanted;
     GK_TRY(auto v, eval(*x, scope));
-    literal_dtype_ = std::nullopt;
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())
       return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)),
                   x->span);
     items.push_back(std::move(v));
   }
-  // The dtype all elements meet in; weak ones adapt.
+  // The dtype all elements meet in; numbers without one adapt, and alone make an array without one.
   Value common = items[0];
+  bool adopts = is_number(common) || common.is_literal();
   for (size_t i = 1; i < items.size(); ++i) {
-    auto t = common_dtype(common, items[i], "stack", e.elements[i]->span);
-    if (!t) return fail(std::move(t.error()));
-    bool weak = common.is_scalar() && common.weak && items[i].is_scalar() && items[i].weak;
-    common = Value::unknown_scalar(*t, weak);
+    const bool adopts_too = is_number(items[i]) || items[i].is_literal();
+    GK_TRY(auto met, common_dtype(common, items[i], "stack", e.elements[i]->span));
+    adopts = adopts && adopts_too;
+    common = adopts ? Value::unknown_host(is_bool(met.dtype)        ? DType::Bool
+                                          : gk::is_float(met.dtype) ? DType::F64
+                                                                    : DType::I64)
+                    : Value::unknown_scalar(met.dtype);
   }
-  DType t = common.is_array() ? common.array->type.dtype : strengthen(common).scalar.dtype;
-  if (wanted && common.is_scalar() && common.weak) {
-    GK_CHECK(cast_weak(common, *wanted, e.span));
-    t = *wanted;
-  }
-  bool all_known = true;
-  for (const auto& v : items) all_known = all_known && v.is_scalar();
-  if (all_known) {
-    ir::Type type{t, {ir::Dim::known(static_cast<int64_t>(items.size()))}};
-    if (!running()) return Value::of_array(trace_->pending(type, -1));
-    if (items.size() > 8) {
-      interp::Array a = interp::Array::zeros(t, type.shape());
-      for (size_t i = 0; i < items.size(); ++i) a.set(static_cast<int64_t>(i), items[i].scalar.cast(t));
-      GK_TRY(auto r, constant_array(a, e.span));
-      return Value::of_array(r);
+  const bool on_host =
+      std::all_of(items.begin(), items.end(), [](const Value& v) { return v.is_scalar() || v.is_literal(); });
+  if (adopts && on_host) return literal_of(items, e);
+  const DType t = alone(common);
+  if (running() && items.size() > 8 &&
+      std::all_of(items.begin(), items.end(), [](const Value& v) { return v.is_scalar(); })) {
+    interp::Array a = interp::Array::zeros(t, Shape{static_cast<int64_t>(items.size())});
+    for (size_t i = 0; i < items.size(); ++i) {
+      Value x = items[i];
+      if (x.weak) {
+        GK_TRY(x, cast_weak(x, t, e.elements[i]->span));
+      }
+      a.set(static_cast<int64_t>(i), x.scalar.cast(t));
     }
+    GK_TRY(auto r, constant_array(a, e.span));
+    return Value::of_array(r);
   }
   ArrayPtr first;
   std::vector<ArrayPtr> parts;

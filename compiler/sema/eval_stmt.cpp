@@ -302,11 +302,9 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
                       parsed.module.span);
         GK_TRY(v, eval(*parsed.module.stmts[0]->rhs, scope));
       } else if (b.init) {
-        if (b.type && b.init->kind == syntax::ExprKind::ArrayLit) literal_dtype_ = parse_dtype(b.type->name);
         ++eager_depth_;
         auto r = eval(*b.init, scope);
         --eager_depth_;
-        literal_dtype_ = std::nullopt;
         if (!r) return fail(std::move(r.error()));
         v = std::move(*r);
       } else if (b.type) {
@@ -321,6 +319,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       if (b.type) {
         GK_TRY(v, conform(v, *b.type, scope, false, at, fmt::format("`{}`", b.name)));
       }
+      GK_TRY(v, settled(v, at));
       bool stays = b.type && b.type->placement == "host";
       if (running() && !stays) {
         GK_TRY(v, to_device(v, at));
@@ -480,6 +479,8 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     for_each_array(var->value, [&](const ArrayPtr& a) {
       if (a->storage) old_name = a->storage->name;
     });
+    GK_TRY(v, settled(v, s.rhs->span));
+    GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
     Value bound = bind_value(v);
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);

@@ -16,6 +16,7 @@
 
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/effects.h"
+#include "compiler/sema/held_numbers.h"
 #include "compiler/sema/kernel_lower.h"
 #include "compiler/sema/trace.h"
 #include "compiler/sema/value.h"
@@ -141,6 +142,11 @@ class Evaluator {
   /// A long `for` as a loop on the device; false, and nothing has changed: it cannot be one.
   Result<bool> try_device_for(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
                               int64_t hi);
+  /// The numbers among `names` in the dtypes that the body `arms` gives them, from now on.
+  Result<HeldNumbers> hold_numbers(const std::set<std::string>& names, const ScopePtr& scope,
+                                   const Arms& arms, const void* body, Span span);
+  /// `v`, which is assigned to `var`, as `var` holds it.
+  Result<Value> held_value(const Variable& var, Value v, Span span);
   /// To be called before `var` is given another value.
   void note_rebinding(const std::shared_ptr<Variable>& var, Span span);
   /// E0719 where a body ends by jumping out of it.
@@ -152,6 +158,7 @@ class Evaluator {
   Result<Value> eval_if(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_fstring(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_array_literal(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> literal_of(const std::vector<Value>& items, const syntax::Expr& e);
   Result<Value> eval_field(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_index(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_call(const syntax::Expr& e, const ScopePtr& scope);
@@ -167,16 +174,32 @@ class Evaluator {
   Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where,
                        Span span);
   Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
+  Result<Value> typed_scalars(ir::Op op, const std::vector<Value>& args, DType t, Span span);
+
+  // what has no dtype of its own (numbers.cpp)
   Result<Value> cast(const Value& v, DType t, Span span);
-  /// A weak scalar in the dtype of what it meets: `other`, or a place or a declared type.
+  /// A host number in the dtype of what it meets: `other`, or a place or a declared type.
   Result<Value> cast_weak(const Value& v, DType t, Span span, const Value* other = nullptr);
-  Value strengthen(const Value& v) const;  // alone: i64, or the default float
-  Result<DType> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
+  DType alone(const Value& v) const;       // of a scalar or array that meets nothing
+  Value strengthen(const Value& v) const;  // a host number in the dtype that it has alone
+  static Result<Value> negated_literal(const Value& v, Span span);
+  Result<Value> settled(const Value& v, Span span);  // an array literal likewise: it was given a name
+  struct Meeting {
+    DType dtype;
+    bool host;  // both are numbers without a dtype: it is the kind of what they give, I64, F64 or Bool
+  };
+  Result<Meeting> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
   Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
+  Result<ArrayPtr> scalar_array(const Scalar& s, bool constant, Span span);
+  Result<ArrayPtr> literal_array(const ArrayPtr& a, DType t, bool convert, Span span);
+  Result<ArrayPtr> typed_number(const ArrayPtr& a, DType t, Span span);
+  Result<Value> host_arithmetic(ir::Op op, const std::vector<Value>& args, Span span);
+  Result<Value> device_arithmetic(ir::Op op, const std::vector<Value>& args, Span span);
   Result<ArrayPtr> broadcast_to(const ArrayPtr& a, const ir::Dims& dims, Span span);
   Result<Value> matmul(const Value& a, const Value& b, Span span);
-  Result<Value> reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span);
+  Result<Value> reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span,
+                       std::optional<DType> dtype = std::nullopt);
 
   // emission: one IR node, typed by the op table
   Result<ArrayPtr> emit(ir::Op op, const std::vector<ArrayPtr>& operands, ir::Attrs attrs, Span span,
@@ -223,6 +246,7 @@ class Evaluator {
     std::vector<int> new_axes;  // positions in the result where `new` stands
     bool whole = true;          // selects everything
     bool known = true;
+    bool unknown = false;  // an index is not known before running: neither is the form of what it gives
     // advanced: one integer array or 0-d device index on one axis, or a mask over the leading axes
     int take_axis = -1;
     ArrayPtr take_index;
@@ -310,6 +334,11 @@ class Evaluator {
   void apply(const Settled& settled);
   std::vector<std::vector<Rebound>> bodies_;  // those now open, innermost last
 
+  // held_numbers.cpp
+  struct NumberForm;
+  bool learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& scope, const Arms& arms);
+  std::map<std::string, std::vector<DType>> held_;  // by body and what is around it
+
   // Functions hold the scope they were defined in, which holds them: these circles are opened at the end.
   void remember(const ScopePtr& scope);
   std::vector<std::weak_ptr<Scope>> closures_;
@@ -355,7 +384,6 @@ class Evaluator {
   std::map<std::string, std::shared_ptr<CapturedFn>> captured_;
   std::set<const syntax::FnDef*> frozen_scalars_;  // captured functions whose scalars steer the host
   std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;
-  std::optional<DType> literal_dtype_;  // what a declared type asks of the array literal that follows
   int32_t next_symbol_ = 0;
   DType default_float_ = DType::F32;
   /// While a function's body is followed: literals in it are what its own file says.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -41,12 +42,16 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
     if (ix.kind == Index::Kind::Slice) ++consumed;
     if (ix.kind != Index::Kind::Expr) continue;
     GK_TRY(values[k], eval(*ix.expr, scope));
+    GK_TRY(values[k], settled(values[k], ix.span));
+    if (values[k].is_unknown()) p.unknown = true;
     if (values[k].is_array() && is_bool(values[k].array->type.dtype))
       consumed += values[k].array->type.rank();
     else
       ++consumed;
   }
   if (ellipses > 1) return fail(ErrorKind::Shape, "E0306", "an index has one `...` at most", e.span);
+  // It may be a number, an array of any rank, or a mask: nothing is known of what it gives.
+  if (p.unknown) return p;
   if (consumed > t.rank())
     return fail(make_error(ErrorKind::Shape, "E0306",
                            fmt::format("{} indices for {}", consumed, ir::to_string(t)), e.span)
@@ -71,15 +76,6 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
     }
     if (ix.kind == Index::Kind::Expr) {
       const Value& v = values[k];
-      if (v.is_unknown()) {
-        p.known = false;
-        p.whole = false;
-        p.starts.push_back(0);
-        p.steps.push_back(1);
-        p.extents.push_back(ir::Dim::known(1));
-        p.dropped.push_back(axis++);
-        continue;
-      }
       if (v.is_array() && is_bool(v.array->type.dtype)) {
         if (e.indices.size() != 1)
           return fail(ErrorKind::Unsupported, "E0405", "a mask beside other indices is not yet implemented",
@@ -110,7 +106,7 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
                                fmt::format("an index is an integer, not {}", describe(v)), ix.span)
                         .help("convert it: `i64(…)`"));
       const ir::Dim& d = t.dims[static_cast<size_t>(axis)];
-      int64_t i = v.scalar.i;
+      GK_TRY(int64_t i, small_integer(v, "an index", ix.span));
       if (v.known && d.is_known()) {
         if (i < 0) i += d.value;
         if (i < 0 || i >= d.value)
@@ -142,7 +138,7 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
       if (!v.is_scalar() || !is_integer(v.scalar.dtype))
         return fail(ErrorKind::Type, "E0212",
                     fmt::format("a slice bound is a host integer, not {}", describe(v)), x->span);
-      out = v.scalar.i;
+      GK_TRY(out, small_integer(v, "a slice bound", x->span));
       return {};
     };
     std::optional<int64_t> step_value;
@@ -240,11 +236,11 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
       for (size_t k = 1; k < base.items->items.size(); ++k) first = join(first, base.items->items[k]);
       return first;
     }
-    int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
+    GK_TRY(const int64_t at, small_integer(i, "an index", e.indices[0].span));
+    int64_t k = at < 0 ? at + n : at;
     if (k < 0 || k >= n)
       return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
-                  fmt::format("index {} is out of range for {}", i.scalar.i, describe(base)),
-                  e.indices[0].span);
+                  fmt::format("index {} is out of range for {}", at, describe(base)), e.indices[0].span);
     if (base.kind == VKind::Strings) return Value::of_string((*base.strings)[static_cast<size_t>(k)]);
     return base.items->items[static_cast<size_t>(k)];
   }
@@ -267,15 +263,17 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
       e.indices.size() == 1 && e.indices[0].kind == Index::Kind::Expr) {
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
     if (i.is_scalar() && is_integer(i.scalar.dtype)) {
-      int64_t n = base.array->type.dims[0].value, k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
+      GK_TRY(const int64_t at, small_integer(i, "an index", e.indices[0].span));
+      int64_t n = base.array->type.dims[0].value, k = at < 0 ? at + n : at;
       if (k < 0 || k >= n)
         return fail(ErrorKind::Runtime, "E0801",
-                    fmt::format("index {} is out of range for axis 0 with extent {}", i.scalar.i, n),
+                    fmt::format("index {} is out of range for axis 0 with extent {}", at, n),
                     e.indices[0].span);
       return index_first(base, k, e.span);
     }
   }
   GK_TRY(auto plan, plan_index(base, e, scope));
+  if (plan.unknown) return Value::unknown();
   if (plan.mask)
     return fail(
         make_error(ErrorKind::Unsupported, "E0405", "reading through a mask is not yet implemented", e.span)

@@ -63,9 +63,12 @@ std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std:
 Value Evaluator::join(const Value& a, const Value& b) {
   if (a.kind != b.kind) return Value::unknown();
   if (a.is_scalar()) {
-    if (a.scalar.dtype != b.scalar.dtype) return Value::unknown();
+    if (a.weak != b.weak) return Value::unknown();
+    const auto integer = [](const Value& v) { return v.weak && is_integer(v.scalar.dtype); };
+    if (a.scalar.dtype != b.scalar.dtype)
+      return integer(a) && integer(b) ? Value::unknown_host(DType::I64) : Value::unknown();
     Value r = a;
-    r.weak = a.weak && b.weak;
+    r.constant = a.constant && b.constant;
     if (!a.known || !b.known || !(a.scalar == b.scalar)) r.known = false;
     return r;
   }

@@ -110,7 +110,9 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
       if (!a.is_mut) a.value = std::move(*r);
     } else {
-      a.value = strengthen(a.value);
+      GK_TRY(a.value, settled(a.value, a.span));
+      k.weak = a.value.is_scalar() && a.value.weak && a.value.scalar.dtype != DType::U64;
+      if (a.value.is_scalar()) a.value.weak = a.value.constant = false;
     }
     k.is_array = a.value.is_array();
     if (a.value.is_scalar()) {
@@ -124,7 +126,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       k.type = a.value.array->type;
     else
       k.type.dtype = a.value.scalar.dtype;
-    key += fmt::format("{}{}{};", k.is_array ? "a" : "s", name(k.type.dtype), k.type.rank());
+    key += fmt::format("{}{}{}{};", k.is_array ? "a" : "s", k.weak ? "w" : "", name(k.type.dtype),
+                       k.type.rank());
     args.push_back(std::move(k));
   }
   GK_CHECK(check_overlap(call));

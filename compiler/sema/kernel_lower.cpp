@@ -11,7 +11,19 @@ namespace gk::sema {
 
 Result<LoweredKernel> lower_kernel(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
                                    const KernelOptions& options) {
-  return KernelBuilder(def, options).lower(args);
+  LocalDTypes locals;
+  while (true) {
+    locals.changed = false;
+    auto r = KernelBuilder(def, options, locals).lower(args);
+    // A mistake may be one of a dtype not known yet.
+    if (locals.changed) continue;
+    for (auto& [binding, local] : locals.locals)
+      if (!local.dtype) {
+        local.dtype = local.floats ? options.default_float : DType::I64;
+        locals.changed = true;
+      }
+    if (!locals.changed) return r;
+  }
 }
 
 Result<LoweredKernel> KernelBuilder::lower(const std::vector<KernelArg>& args) {
@@ -115,6 +127,7 @@ Result<void> KernelBuilder::declare_axes() {
     Name n;
     n.span = span;
     n.value = ssa_operand(emit(std::move(i)), DType::I64, span);
+    n.value.weak = true;
     // The extent is evaluated by the caller; what it is known to equal bounds the index.
     const Expr& extent = *def_.extents[a];
     if (extent.kind == syntax::ExprKind::Name) {
@@ -126,6 +139,7 @@ Result<void> KernelBuilder::declare_axes() {
     } else if (extent.kind == syntax::ExprKind::Int && extent.uint_value <= INT64_MAX) {
       n.value.below = static_cast<int64_t>(extent.uint_value);
     }
+    if (n.value.below >= 0) n.value.range = Operand::Range{0, static_cast<double>(n.value.below)};
     bind(name, std::move(n));
   }
   return {};
@@ -171,7 +185,7 @@ Error KernelBuilder::unknown_name(const std::string& name, Span span, bool as_fu
     for (int op = 0; op < static_cast<int>(ir::Op::kCount); ++op)
       if (ir::is_elementwise(static_cast<ir::Op>(op)))
         candidates.emplace_back(ir::info(static_cast<ir::Op>(op)).name);
-    for (const char* f : {"min", "max", "rsqrt", "square", "atomic_add", "atomic_min", "atomic_max",
+    for (const char* f : {"min", "max", "rsqrt", "square", "clip", "atomic_add", "atomic_min", "atomic_max",
                           "atomic_and", "atomic_or", "atomic_xor", "atomic_exchange"})
       candidates.emplace_back(f);
     for (int t = 0; t < kDTypeCount; ++t) candidates.emplace_back(gk::name(static_cast<DType>(t)));

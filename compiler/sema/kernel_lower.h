@@ -20,6 +20,7 @@ struct KernelArg {
   bool is_array = false;
   ir::Type
       type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
+  bool weak = false;  // a scalar without a dtype of its own, of i64 or f64
 };
 
 struct KernelOptions {

@@ -177,7 +177,14 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
       bind(b.name, std::move(n));
       continue;
     }
-    DType t = declared.value_or(strengthen(v).dtype);
+    if (s.bind == BindKind::Let && v.weak && !declared) {
+      n.value = std::move(v);  // names keep numbers as they are
+      bind(b.name, std::move(n));
+      continue;
+    }
+    const bool adopts = v.weak && !declared && !is_bool(v.dtype);
+    DType t = declared.value_or(adopts ? adopting_local(b, v) : v.dtype);
+    if (adopts) n.adopting = &b;
     GK_TRY(int ssa, convert_for_store(v, t, fmt::format("`{}`", b.name)));
     if (s.bind == BindKind::Var) {
       n.kind = Name::Kind::Variable;
@@ -259,8 +266,10 @@ Result<void> KernelBuilder::assign_variable(const Stmt& s, const Name& n) {
   const ir::KLocal local = kernel_->locals[static_cast<size_t>(target.index)];
   if (s.assign_op != AssignOp::Set) {
     Operand now = ssa_operand(get(target.index, s.lhs->span), local.dtype, s.lhs->span);
+    now.weak = target.adopting && !local_dtypes_.locals[target.adopting].dtype;
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
+  if (target.adopting) note_assigned(*target.adopting, v);
   GK_TRY(int ssa, convert_for_store(v, local.dtype, fmt::format("`{}`", local.name)));
   set(target.index, ssa, s.span);
   return {};
@@ -305,10 +314,14 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
       Name n;
       n.span = s.name_span;
       n.value = ssa_operand(get(local, s.name_span), DType::I64, s.name_span);
-      if (from.weak && from.value.i >= 0) {
+      n.value.weak = true;
+      if (from.host() && from.value.i >= 0) {
         n.value.below_dim = to.is_dim;
-        if (to.weak) n.value.below = to.value.i;
+        if (to.host()) n.value.below = to.value.i;
       }
+      if (from.host() && to.host())
+        n.value.range =
+            Operand::Range{static_cast<double>(from.value.i), static_cast<double>(to.value.i) - 1};
       bind(s.name, std::move(n));
     }
     return lower_block(*s.body);

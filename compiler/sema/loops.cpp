@@ -85,7 +85,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   auto evaluated = eval(*s.rhs, scope);
   --eager_depth_;
   if (!evaluated) return fail(std::move(evaluated.error()));
-  Value over = std::move(*evaluated);
+  GK_TRY(Value over, settled(*evaluated, s.rhs->span));
   bool iterable = over.is_unknown() || over.kind == VKind::Range || over.kind == VKind::List ||
                   over.kind == VKind::Tuple || over.kind == VKind::Strings ||
                   (over.is_array() && over.array->type.rank() > 0);
@@ -95,7 +95,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
             .help("loop over a range `0..n`, a list, or the first axis of an array"));
   if (!running()) {
     Value index = Value::unknown();
-    if (over.kind == VKind::Range) index = Value::unknown_scalar(DType::I64);
+    if (over.kind == VKind::Range) index = Value::unknown_host(DType::I64);
     if ((over.kind == VKind::List || over.kind == VKind::Tuple)) {
       if (over.items->items.empty()) return Flow::Next;
       index = over.items->items[0];
@@ -139,7 +139,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   for (int64_t i = lo; i < hi; ++i) {
     Value index;
     if (over.kind == VKind::Range) {
-      index = Value::of_scalar(Scalar::of_int(i));
+      index = Value::host(i);
     } else if (over.kind == VKind::Strings) {
       index = Value::of_string((*over.strings)[static_cast<size_t>(i)]);
     } else {
@@ -236,6 +236,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   bool failed_before = std::exchange(roll_failed_, false);
   auto index = trace_->pending(index_type, inner.params[0]);
   index->loop_index = true;
+  index->number = DeviceNumber{true, 0, static_cast<double>(trips - 1)};
   bool ok = true;
   if (lo != 0) {
     ir::Attrs attrs;
@@ -247,6 +248,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     if (ok) {
       index = *shifted;
       index->loop_index = true;
+      index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
     }
   }
   if (ok) {
@@ -267,7 +269,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       auto now = leaves(c.var->get());
       ok = ok && now.size() == c.leaves.size();
       for (size_t i = 0; ok && i < now.size(); ++i) {
-        ok = now[i]->type.same_as(c.leaves[i]->type);
+        ok = now[i]->type.same_as(c.leaves[i]->type) && !now[i]->number;
         inner.yields.push_back(trace_->value_of(*now[i]));
         ok = ok && inner.yields.back() >= 0;
         types.push_back(now[i]->type);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -91,7 +92,7 @@ Result<interp::Array> Evaluator::download(const Value& v, Span span) {
 }
 
 Result<Scalar> Evaluator::item(const Value& v, Span span) {
-  if (v.is_scalar()) return strengthen(v).scalar;
+  if (v.is_scalar()) return v.scalar;
   GK_TRY(auto a, download(v, span));
   return a.get(0);
 }
@@ -119,8 +120,13 @@ Value Evaluator::bind_value(const Value& v) {
     for (auto& item : r.items->items) item = bind_value(item);
     return r;
   }
-  if (!v.is_array()) return strengthen(v);
+  if (!v.is_array()) {
+    Value r = v;
+    r.constant = false;  // what has a name may differ from one run of the statement to the next
+    return r;
+  }
   const ArrayPtr& a = v.array;
+  if (a->literal) return v;  // nobody can write to it
   if (!a->bound) {
     a->bound = true;
     a->capture_depth = capture_depth_;
@@ -132,6 +138,8 @@ Value Evaluator::bind_value(const Value& v) {
   alias->bound = true;
   alias->capture_depth = capture_depth_;
   alias->wanted = a->wanted;
+  alias->number = a->number;
+  alias->loop_index = a->loop_index;
   // In a body on a device condition a name from around it is known by its cell alone.
   bool written_here =
       a->storage && (trace_->in_body() || trace_->written_values().contains(a->storage.get()));
@@ -165,6 +173,10 @@ static Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
 }
 
 Result<ir::ValueId> Evaluator::value_of(const ArrayPtr& a, Span span) {
+  if (a->literal) {
+    GK_TRY(auto made, literal_array(a, a->type.dtype, false, span));
+    return trace_->value_of(*made);
+  }
   if (capturing() && a->storage && a->bound && a->storage->owner != a.get() &&
       a->capture_depth < capture_depth_) {
     ArrayPtr mine = a;
@@ -310,11 +322,8 @@ Result<Value*> Evaluator::mut_argument(const Expr& e, const ScopePtr& scope) {
 }
 
 Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Span span) {
-  Value x = v;
-  if (v.is_scalar() && v.weak) {
-    GK_TRY(x, cast_weak(v, t.dtype, span));
-    x.weak = true;
-  } else if (v.is_array() || v.is_scalar()) {
+  const bool adopts = v.is_literal() || is_number(v);
+  if (!adopts && (v.is_array() || v.is_scalar())) {
     DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
     if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
       return fail(make_error(ErrorKind::Type, "E0211",
@@ -322,7 +331,7 @@ Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Sp
                              span)
                       .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
   }
-  return as_array(x, t.dtype, span);
+  return as_array(v, t.dtype, span);
 }
 
 Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Span value_span) {
@@ -377,6 +386,7 @@ Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value&
                 e.span);
   GK_TRY(auto plan, plan_index(target, e, scope));
   const ir::Type t = target.array->type;
+  if (plan.unknown) return overwrite(target.array, trace_->pending(t, -1), e.span);
   if (plan.take_axis >= 0)
     return fail(make_error(ErrorKind::Unsupported, "E0405",
                            "writing through an integer array is not yet implemented", e.span)

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -12,7 +13,7 @@ using syntax::TypeExpr;
 namespace {
 
 Value dim_value(const ir::Dim& d, std::string name) {
-  Value v = d.is_known() ? Value::of_scalar(Scalar::of_int(d.value)) : Value::unknown_scalar(DType::I64);
+  Value v = d.is_known() ? Value::host(d.value) : Value::unknown_host(DType::I64);
   v.symbol = d.symbol;
   v.text = std::move(name);
   return v;
@@ -74,10 +75,10 @@ Result<ir::Dim> Evaluator::eval_dim(const Expr& e, const ScopePtr& scope) {
     if (v.symbol) return ir::Dim{-1, v.symbol, n};
     return fresh_dim(n);
   }
-  if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", v.scalar.i),
-                e.span);
-  return ir::Dim::known(v.scalar.i, n);
+  GK_TRY(const int64_t extent, small_integer(v, "an extent", e.span));
+  if (extent < 0)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", extent), e.span);
+  return ir::Dim::known(extent, n);
 }
 
 Result<ir::Dims> Evaluator::eval_dims(const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope) {
@@ -211,19 +212,28 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
                                  fmt::format("{} is {}, but {} is declared", what, describe(v), t.name), span)
                           .help(fmt::format("convert it: `{}(…)`", t.name)));
         }
+        if (v.is_array() && v.array->number) {
+          GK_TRY(auto a, typed_number(v.array, *dtype, span));
+          return Value::of_array(a);
+        }
         if (v.is_array() && v.array->type.rank() == 0) {
           if (v.array->type.dtype == *dtype) return v;
           return mismatch(t.name);
         }
         return mismatch(t.name);
       }
-      if (v.is_scalar() && t.dims.empty()) {
+      const bool number = v.is_scalar() || (v.is_array() && v.array->number);
+      if (number && t.dims.empty()) {
         GK_TRY(auto a, as_array(v, *dtype, span));
         return Value::of_array(a);
       }
-      if (!v.is_array()) return mismatch(std::string(name(*dtype)) + "[…]");
+      if (!v.is_array() || number) return mismatch(std::string(name(*dtype)) + "[…]");
       Value r = v;
-      DType d = v.array->type.dtype;
+      if (v.is_literal()) {
+        GK_TRY(auto a, as_array(v, *dtype, span));
+        r = Value::of_array(a);
+      }
+      DType d = r.array->type.dtype;
       if (d != *dtype) {
         if (is_bool(d) || promote(d, *dtype) != *dtype)
           return fail(make_error(ErrorKind::Type, "E0211",
@@ -358,7 +368,7 @@ Result<Value> Evaluator::default_of(const TypeExpr& t, const ScopePtr& scope, Sp
         GK_CHECK(effects_->upload(*a->storage, interp::Array::zeros(type.dtype, type.shape())));
         return Value::of_array(a);
       }
-      GK_TRY(auto a, full(type, Value::of_scalar(Scalar{*dtype, 0, 0}, false), span));
+      GK_TRY(auto a, full(type, Value::of_scalar(Scalar{*dtype, 0, 0}), span));
       a->wanted = where;
       return Value::of_array(a);
     }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/sema/host_number.h"
+
 namespace gk::sema {
 
 ArrayData::~ArrayData() {
@@ -14,16 +16,28 @@ Value Value::none() {
   return v;
 }
 
-Value Value::of_scalar(Scalar s, bool weak) {
+Value Value::of_scalar(Scalar s) {
   Value v;
   v.kind = VKind::Scalar;
   v.scalar = s;
-  v.weak = weak;
   return v;
 }
 
-Value Value::unknown_scalar(DType t, bool weak) {
-  Value v = of_scalar(Scalar{t, 0, 0}, weak);
+Value Value::unknown_scalar(DType t) {
+  Value v = of_scalar(Scalar{t, 0, 0});
+  v.known = false;
+  return v;
+}
+
+Value Value::host(Scalar s, bool constant) {
+  Value v = of_scalar(host_number(s));
+  v.weak = !is_bool(s.dtype);
+  v.constant = v.weak && constant;
+  return v;
+}
+
+Value Value::unknown_host(DType kind) {
+  Value v = host(Scalar{kind, 0, 0});
   v.known = false;
   return v;
 }
@@ -48,9 +62,11 @@ std::string describe(const Value& v) {
     case VKind::None: return "nothing";
     case VKind::Scalar:
       if (!v.weak) return fmt::format("{} (host)", name(v.scalar.dtype));
-      return is_bool(v.scalar.dtype) ? "a bool" : is_integer(v.scalar.dtype) ? "an integer" : "a float";
+      return std::string(kind_text(v.scalar.dtype));
     case VKind::String: return "a string";
-    case VKind::Array: return ir::to_string(v.array->type);
+    case VKind::Array:
+      if (v.array->number) return std::string(kind_text(v.array->type.dtype));
+      return ir::to_string(v.array->type);
     case VKind::Record: return v.items->type ? "record " + v.items->type->name : "a record";
     case VKind::List: return fmt::format("a list of {}", v.items->items.size());
     case VKind::Tuple: return fmt::format("a tuple of {}", v.items->items.size());

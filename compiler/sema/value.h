@@ -25,6 +25,7 @@ enum class Placement : uint8_t { Device, Pinned, Host };
 
 struct ArrayData;
 struct Value;
+using ArrayPtr = std::shared_ptr<ArrayData>;
 
 /// Memory of one array. While checking, `memory` is null. The engine knows what `memory` is.
 struct Storage {
@@ -37,6 +38,23 @@ struct Storage {
 };
 using StoragePtr = std::shared_ptr<Storage>;
 
+/// An array literal of host numbers alone (or of bools alone), row by row: it has no dtype of its own until
+/// it meets one, an operation or a name. Then its values are rounded once.
+struct HostLiteral {
+  Shape shape;
+  std::vector<Scalar> values;                  // host numbers of one kind, see host_number.h
+  bool known = true;                           // false before running, where a value depends on what runs
+  bool constant = false;                       // all are, see Value::constant
+  mutable std::map<DType, ArrayPtr> uploaded;  // of long ones: the constants made of it so far
+};
+
+/// A host number that is kept on the device, as an array of rank 0 of i64, f64 or bool: the index of a loop
+/// that stays a loop, and what is computed from it. It meets dtypes as a host number does.
+struct DeviceNumber {
+  bool bounded = false;  // its values are known to lie from `low` to `high`
+  double low = 0, high = 0;
+};
+
 /// What one name holds of an array: a storage (as owner or alias), or a value still pending in a trace.
 struct ArrayData : std::enable_shared_from_this<ArrayData> {
   ir::Type type;
@@ -46,13 +64,14 @@ struct ArrayData : std::enable_shared_from_this<ArrayData> {
   bool bound = false;        // a name holds it already
   int capture_depth = 0;     // how many captures it was made inside of
   bool loop_index = false;   // the index of a loop being rolled: has no host value
-  bool counter = false;      // computed from the index of a `for` that is tried as a loop on the device alone
-  bool loose = false;        // read from a file: goes to the device when a name is bound without `host`
+  std::optional<DeviceNumber> number;
+  std::shared_ptr<const HostLiteral>
+      literal;         // then it has neither storage nor value; `type` is what it is alone
+  bool loose = false;  // read from a file: goes to the device when a name is bound without `host`
   Placement wanted = Placement::Device;  // where to materialise it
   std::string name;                      // for the storage that it will get
   ~ArrayData();
 };
-using ArrayPtr = std::shared_ptr<ArrayData>;
 
 enum class VKind : uint8_t {
   Unknown,  // not known before running, or an error already reported
@@ -113,11 +132,13 @@ struct GraphObject {
 
 struct Value {
   VKind kind = VKind::Unknown;
-  // Scalar: a host number. `known` is false before running where it depends on what runs. Weak: a literal, a
-  // const without a type, or computed from these alone; then dtype is I64, F64 or Bool.
+  // Scalar: a number on the host. `known` is false before running where it depends on what runs. Weak: it has
+  // no dtype of its own, and `scalar` is what host_number gives. Constant: weak, and a literal, a const
+  // without a type, or computed from these alone: code may be made for its value.
   Scalar scalar{};
   bool known = true;
   bool weak = false;
+  bool constant = false;
   int32_t symbol = 0;  // Scalar, not known: the extent it is (ir::Dim::symbol)
   std::string text;    // String; Scalar: the name to show when it becomes an extent
   ArrayPtr array;
@@ -135,13 +156,18 @@ struct Value {
 
   static Value none();
   static Value unknown() { return {}; }
-  static Value of_scalar(Scalar s, bool weak = false);
-  static Value unknown_scalar(DType t, bool weak = false);
+  static Value of_scalar(Scalar s);  // with the dtype of `s`
+  static Value unknown_scalar(DType t);
+  static Value host(Scalar s, bool constant = false);  // a host number: without the dtype of `s`
+  static Value host(int64_t i) { return host(Scalar::of_int(i)); }
+  static Value constant_int(int64_t i) { return host(Scalar::of_int(i), true); }
+  static Value unknown_host(DType kind);  // I64, F64 or Bool
   static Value of_string(std::string s);
   static Value of_array(ArrayPtr a);
   bool is_unknown() const { return kind == VKind::Unknown; }
   bool is_scalar() const { return kind == VKind::Scalar; }
   bool is_array() const { return kind == VKind::Array; }
+  bool is_literal() const { return kind == VKind::Array && array->literal != nullptr; }
   bool is_aggregate() const { return kind == VKind::Record || kind == VKind::List || kind == VKind::Tuple; }
 };
 
@@ -158,7 +184,8 @@ struct Variable {
   Value* target = nullptr;  // a `mut` parameter: the caller's place
   syntax::BindKind kind = syntax::BindKind::Let;
   bool is_param = false;
-  size_t depth = 0;  // how many bodies on device conditions it was declared inside of
+  size_t depth = 0;              // how many bodies on device conditions it was declared inside of
+  std::optional<DType> held_as;  // inside of such a body: see held_numbers.h
   Span span{};
   Value& get() { return target ? *target : value; }
 };

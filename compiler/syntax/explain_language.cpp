@@ -65,11 +65,10 @@ constexpr Explanation kRows[] = {
      "value.",
      "fn half(x: f32[N]) -> f32[N] = x / 2\nlet h = half([1, 2, 3])",
      "fn half(x: f32[N]) -> f32[N] = x / 2\nlet h = half(f32([1, 2, 3]))"},
-    {"E0203", "a literal does not fit its dtype",
-     "A literal without a suffix takes the dtype of what it meets. A float literal cannot become an integer, "
-     "and an "
-     "integer literal has to be in range: silent truncation would change the result.",
-     "let i = [1, 2, 3]\nlet a = i * 0.5", "let i = [1, 2, 3]\nlet a = f32(i) * 0.5"},
+    {"E0203", "a number does not fit the dtype it meets",
+     "A number without a dtype takes that of what it meets, and must be in its range. A float is not written to "
+     "integers: silent truncation would change the result. Integers that meet nothing go from -2**63 to 2**64 - 1.",
+     "let i = u8([1, 2, 3])\nlet a = i + 256", "let i = u8([1, 2, 3])\nlet a = i16(i) + 256"},
     {"E0204", "the operator is not defined for bool",
      "Arithmetic on bool is an error, since + could mean a count or an `or`. Count with sum, combine masks "
      "with & | "

@@ -141,7 +141,7 @@ Result<Value> Module::try_constant(std::string_view name) const {
     auto it = names.find(name);
     if (it == names.end() || !(it->second->get().is_scalar() || it->second->get().kind == VKind::String))
       return fail(gk::ErrorKind::Type, "E0401", fmt::format("`{}` has no constant `{}`", impl_->name, name));
-    auto v = impl_->evaluator->strengthen(it->second->get());
+    const auto& v = it->second->get();
     if (v.kind == VKind::String) return Value(v.text);
     return Value::number(engine::outer(v.scalar.dtype), v.scalar.i, v.scalar.f);
   });
