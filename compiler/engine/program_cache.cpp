@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "compiler/passes/nan_check.h"
 
@@ -13,6 +14,7 @@ namespace gk::engine {
 namespace {
 
 constexpr size_t kMaxEntries = 8192;
+constexpr std::chrono::microseconds kPatience{200};
 constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
 // A kernel of the program's own, told by text and places: evaluators that lower one definition each for
@@ -172,7 +174,7 @@ passes::Options ProgramCache::pass_options(const ir::Module& m) {
 }
 
 ProgramCache::Stats ProgramCache::stats() {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return stats_;
 }
 
@@ -185,7 +187,12 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
     for (const passes::NanSite& site : passes::nan_sites(m, nan_check_.exempt))
       key += fmt::format("|{}:{}:{}:{}", site.slot, site.span.file, site.span.begin,
                          m.slots[static_cast<size_t>(site.slot)].name);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  while (!lock.owns_lock()) {  // another thread may be compiling something long
+    if (asker.interrupted && asker.interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+    std::this_thread::sleep_for(kPatience);
+    (void)lock.try_lock();
+  }
   if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
@@ -201,6 +208,7 @@ Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::
                                                                       const Layout& shape) {
   Counters& counters = asker.counters;
   passes::Options options = pass_options(m);
+  options.interrupted = asker.interrupted;
   auto last = std::chrono::steady_clock::now();
   options.after_pass = [&](const char* name, const ir::Module&) {
     auto now = std::chrono::steady_clock::now();
@@ -216,7 +224,7 @@ Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::
     static const std::function<void(std::string_view)> silent;
     EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? asker.progress : silent,
                                 fmt::format("compiling {} kernels", schedule.kernels.size()));
-    made = compiler_->build(std::move(schedule));
+    made = compiler_->build(std::move(schedule), asker.interrupted);
   }
   GK_TRY(auto program, std::move(made));
   if (shape.given()) program = shaped(*program, shape);

@@ -34,11 +34,12 @@ class ProgramCache {
     Counters& counters;
     const std::function<void(std::string_view)>& progress;
     Recording* recording = nullptr;
+    std::function<bool()> interrupted;  // asked every few milliseconds
   };
   /// `warn` (may be null) is told what is no error, on the thread that asks.
   ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn = {},
                NanCheck nan_check = {});
-  /// Compiles what is new, loads it, keeps it.
+  /// Compiles what is new, loads it, keeps it. Errors: of the compiler and the loader; Interrupted E0806.
   Result<std::shared_ptr<exec::Loaded>> get(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                             const Layout& shape = {});
   codegen::Compiler& compiler() { return *compiler_; }
