@@ -21,6 +21,7 @@ namespace gk::passes {
 namespace {
 
 constexpr int kNone = -1;
+constexpr int kPollEvery = 1024;  // nodes or kernels
 constexpr int kMany = -2;
 constexpr int kCopyCost = 2;  // scalar operations worth repeating rather than storing an array
 constexpr int kReductionCopyCost =
@@ -60,17 +61,20 @@ class Fuser {
     for (const ir::Output& out : m.outputs) is_output_[static_cast<size_t>(out.value)] = true;
   }
 
-  void run() {
+  // Errors: Interrupted, and then the groups mean nothing.
+  Result<void> run() {
     for (size_t i = 0; i < nodes().size(); ++i) place(static_cast<int>(i));
     if (m_.fuse) join_readers();
+    GK_CHECK(poll(options_));
     for (size_t i = 0; i < nodes().size(); ++i)
       if (computed(static_cast<int>(i))) set_[i] = find(static_cast<int>(i));
     home_ = set_;
     if (m_.fuse) {
-      sink();
-      limit();
+      GK_CHECK(sink());
+      GK_CHECK(limit());
     }
     number();
+    return {};
   }
 
  private:
@@ -198,9 +202,10 @@ class Fuser {
     into.copied = std::max(into.copied, u.copied);
   }
 
-  void sink() {
+  Result<void> sink() {
     std::vector<Use> uses(nodes().size());
     for (int i = static_cast<int>(nodes().size()) - 1; i >= 0; --i) {
+      if (i % kPollEvery == 0) GK_CHECK(poll(options_));
       const Node& n = nodes()[static_cast<size_t>(i)];
       Use mine = uses[static_cast<size_t>(i)];
       if (kind(i) == NodeKind::Leaf || kind(i) == NodeKind::Input) continue;
@@ -222,6 +227,7 @@ class Fuser {
         join(uses[static_cast<size_t>(from)], u, moves_point(n) && look_.elements(all[k]) > 1);
       }
     }
+    return {};
   }
 
   void refine(Use& u, int i, const Node& n, size_t k, ValueId operand) {
@@ -285,12 +291,14 @@ class Fuser {
       roots_of(nodes()[static_cast<size_t>(i)], set, out);
   }
 
-  void limit() {
+  Result<void> limit() {
     // Later stages first: what goes home then counts there.
     std::map<std::pair<int, int>, int> order;
     for (int i = 0; i < static_cast<int>(nodes().size()); ++i)
       if (computed(i) && home_[static_cast<size_t>(i)] == i) order[{-stage_[static_cast<size_t>(i)], i}] = i;
+    int seen = 0;
     for (const auto& [key, set] : order) {
+      if (++seen % kPollEvery == 0) GK_CHECK(poll(options_));
       std::vector<int> mine = members(set);
       if (fits(set, mine)) continue;
       for (int i : mine) set_[static_cast<size_t>(i)] = home_[static_cast<size_t>(i)];
@@ -300,6 +308,7 @@ class Fuser {
       cut(set, mine);
       moved_ = true;
     }
+    return {};
   }
 
   // Members by set, rebuilt only after something went home: limits are rarely met.
@@ -454,9 +463,6 @@ class Fuser {
 
 }  // namespace
 
-Result<void> fuse(ir::Module& m, const Options& options) {
-  Fuser(m, options).run();
-  return {};
-}
+Result<void> fuse(ir::Module& m, const Options& options) { return Fuser(m, options).run(); }
 
 }  // namespace gk::passes
