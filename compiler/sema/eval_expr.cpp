@@ -370,36 +370,30 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
   return Value::of_string(out);
 }
 
-// A long literal of plain numbers, as if its elements were evaluated one by one.
-static Result<Value> number_array(Evaluator& ev, const syntax::NumberArray& n, std::optional<DType> wanted,
-                                  Span span) {
-  const auto is_float = [](const auto& x) { return x.is_float; };
-  const bool floats = std::any_of(n.numbers.begin(), n.numbers.end(), is_float);
-  const bool large = std::any_of(n.numbers.begin(), n.numbers.end(), [](const auto& x) {
-    return !x.is_float && x.integer > static_cast<uint64_t>(INT64_MAX) && !x.negative;
-  });
-  const DType t = wanted.value_or(floats ? ev.default_float() : large ? DType::U64 : DType::I64);
-  Shape shape;
-  for (int64_t d : n.shape) shape.push_back(d);
-  const ir::Type type = ir::Type::of(t, shape);
-  if (wanted && floats && !gk::is_float(t)) {
-    GK_CHECK(ev.cast_weak(Value::unknown_scalar(DType::F64, true), t, span));
+// A long literal of plain numbers: what literal_of() makes of its elements.
+static Value number_array(const syntax::NumberArray& n, DType default_float) {
+  auto l = std::make_shared<HostLiteral>();
+  for (const int64_t d : n.shape) l->shape.push_back(d);
+  l->constant = true;
+  bool floats = false, large = false;
+  for (const auto& x : n.numbers) floats = floats || x.is_float;
+  l->values.reserve(n.numbers.size());
+  for (const auto& x : n.numbers) {
+    const Scalar whole = x.negative ? Scalar::of_int(static_cast<int64_t>(0 - x.integer))
+                                    : host_number(Scalar{DType::U64, static_cast<int64_t>(x.integer), 0});
+    const double real = x.negative ? -x.real : x.real;
+    const Scalar s = x.is_float ? Scalar{DType::F64, 0, real} : floats ? whole.cast(DType::F64) : whole;
+    large = large || s.dtype == DType::U64;
+    l->values.push_back(s);
   }
-  if (!ev.running()) return Value::of_array(ev.trace().pending(type, -1));
-  interp::Array a = interp::Array::zeros(t, shape);
-  for (size_t i = 0; i < n.numbers.size(); ++i) {
-    const auto& x = n.numbers[i];
-    const auto whole = static_cast<int64_t>(x.negative ? 0 - x.integer : x.integer);
-    const Scalar s = x.is_float ? Scalar{DType::F64, 0, x.negative ? -x.real : x.real}
-                                : Scalar{whole < 0 && !x.negative ? DType::U64 : DType::I64, whole, 0};
-    a.set(static_cast<int64_t>(i), s.cast(t));
-  }
-  GK_TRY(auto r, ev.constant_array(a, span));
-  return Value::of_array(r);
+  auto a = std::make_shared<ArrayData>();
+  a->type = ir::Type::of(floats ? default_float : large ? DType::U64 : DType::I64, l->shape);
+  a->literal = std::move(l);
+  return Value::of_array(a);
 }
 
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
-  if (e.numbers) return number_array(*this, *e.numbers, std::exchange(literal_dtype_, std::nullopt), e.span);
+  if (e.numbers) return number_array(*e.numbers, default_float_);
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));

@@ -259,6 +259,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   trace_->enter(outer);
 
   std::vector<ir::Type> types;
+  std::vector<ir::Node> invariant;
   std::vector<ArrayPtr> finals;
   std::set<ArrayData*> known;
   if (ok) {
@@ -281,10 +282,8 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       ok = ok && (value < first || std::any_of(known.begin(), known.end(), [&](const ArrayData* a) {
                     return a->storage.get() == storage;
                   }));
-    std::vector<ir::Node> invariant;
     if (ok) invariant = take_invariants(inner);
     ok = ok && is_recurrence(m, inner);
-    if (ok) std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
     std::optional<Shape> space;
     for (const auto& t : types) {
       if (space && !(*space == t.shape())) ok = false;
@@ -301,6 +300,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
     return false;
   }
+  std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
   ir::Node loop;
   loop.op = ir::Op::Loop;
   loop.span = s.span;
