@@ -158,7 +158,8 @@ struct Variable {
   Value* target = nullptr;  // a `mut` parameter: the caller's place
   syntax::BindKind kind = syntax::BindKind::Let;
   bool is_param = false;
-  size_t depth = 0;  // how many bodies on device conditions it was declared inside of
+  bool is_index = false;  // of a `for`
+  size_t depth = 0;       // how many bodies on device conditions it was declared inside of
   Span span{};
   Value& get() { return target ? *target : value; }
 };
