@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <map>
 #include <mutex>
@@ -43,6 +44,18 @@ const char* stem(ir::Kernel::Kind k) {
     case ir::Kernel::Kind::User: return "gk_user_";
   }
   return "gk_";
+}
+
+/// The entry's name in texts that people read: after what the kernel does.
+std::string entry_in_text(const ir::Kernel& k) {
+  constexpr size_t kLongest = 64;
+  std::string name = stem(k.kind);
+  for (char c : k.name) {
+    if (name.size() >= kLongest) break;
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain || name.back() != '_') name += plain ? c : '_';
+  }
+  return name.back() == '_' ? name + "kernel" : name;
 }
 
 void emit_kernel(llvm::Module& m, const ir::Kernel& k, const Variant& v, const std::string& name) {
@@ -294,14 +307,14 @@ bool Compiler::distrust(const program::Program& p) {
 
 Result<std::string> Compiler::llvm_text(const ir::Kernel& k) {
   const Variant v = choose_variant(k, impl_->target, guess_extents(k), {});
-  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), true);
+  return impl_->generate(k, v, entry_in_text(k), true);
 }
 
 Result<std::string> Compiler::ptx_text(const ir::Kernel& k) {
   Target t = impl_->target;
   t.kind = TargetKind::Cuda;
   const Variant v = choose_variant(k, t, guess_extents(k), {});
-  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), false);
+  return impl_->generate(k, v, entry_in_text(k), false);
 }
 
 }  // namespace gk::codegen

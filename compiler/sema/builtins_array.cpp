@@ -27,12 +27,14 @@ Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, 
 
 template <int n>
 Result<Value> constant(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, nullptr));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type"}));
   if (a.unknown()) return Value::unknown();
   return filled(ev, a.value(0), Value::constant_int(n), a.span(0), call.span);
 }
 
 Result<Value> full(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, call.args.empty() ? nullptr : &call.args.back().value));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type", "value"}));
   if (a.unknown()) return Value::unknown();
   if (!a.value(1).is_scalar() && !(a.value(1).is_array() && a.value(1).array->type.rank() == 0))
@@ -354,6 +356,8 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
 }
 
 Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
+  if (!call.args.empty() && call.args[0].name.empty() && call.args[0].value.is_array())
+    return fail(ev.not_a_list(call));
   GK_TRY(auto a, BuiltinArgs::match(call, {"arrays", "axis?"}));
   std::vector<Value> items;
   if (a.value(0).is_aggregate()) {

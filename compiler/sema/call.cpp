@@ -24,10 +24,13 @@ bool takes_list(std::string_view builtin, size_t at) {
 }  // namespace
 
 Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto f, eval(*e.lhs, scope));
+  auto callee = e.lhs->kind == ExprKind::Name ? eval_name(*e.lhs, scope, Meant::Call) : eval(*e.lhs, scope);
+  if (!callee) return fail(unknown_callee(std::move(callee.error()), e, scope));
+  const Value f = std::move(*callee);
   Call call;
   call.span = e.span;
   call.callee = e.lhs->kind == ExprKind::Name ? e.lhs->text : "this";
+  call.callee_span = e.lhs->span;
   for (const auto& a : e.args) {
     CallArg arg;
     arg.name = a.name;
@@ -70,8 +73,18 @@ Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& 
       return call_fn(*f.callable, call);
     case VKind::Kernel: return launch_kernel(*f.callable, call, 0);
     case VKind::Type: return call_type(f, call, scope);
-    default:
-      return fail(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
+    default: {
+      Error e =
+          make_error(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
+      std::string args;
+      for (const auto& a : call.args) args += (args.empty() ? "" : ", ") + written(a.span);
+      const std::string text = written(call.callee_span);
+      if (f.is_scalar())
+        return fail(std::move(e).help(fmt::format("for a product write `{} * ({})`", text, args)));
+      if ((f.is_array() || f.is_aggregate() || f.kind == VKind::Strings) && !args.empty())
+        return fail(std::move(e).help(fmt::format("an index is in square brackets: `{}[{}]`", text, args)));
+      return fail(std::move(e));
+    }
   }
 }
 
@@ -158,7 +171,7 @@ Result<void> Evaluator::check_overlap(const Call& call) {
         return fail(make_error(ErrorKind::Type, "E0404", "a `mut` argument overlaps another argument",
                                call.args[i].span)
                         .label(call.args[j].span, "the same storage")
-                        .help("pass a copy: `copy(…)`"));
+                        .help(fmt::format("pass a copy: `copy({})`", written(call.args[j].span))));
     }
   }
   return {};
@@ -218,7 +231,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     if (p.is_mut && !given[i]->is_mut)
       return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` of `{}` is `mut`", p.name, fn.name),
                              given[i]->span)
-                      .help("say so at the call: `mut …`"));
+                      .help(fmt::format("say so at the call: `mut {}`", written(given[i]->span))));
     if (!p.is_mut && given[i]->is_mut)
       return fail(make_error(ErrorKind::Type, "E0206",
                              fmt::format("`{}` of `{}` is not `mut`", p.name, fn.name), given[i]->span)
@@ -237,7 +250,11 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     Value value = given[i]->value;
     if (p.type) {
       auto r = conform(value, *p.type, inner, true, given[i]->span, fmt::format("`{}`", p.name));
-      if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
+      if (!r) {
+        // A converted argument would be no place.
+        if (p.is_mut) r.error().helps.clear();
+        return fail(std::move(r.error()).label(p.span, "declared here"));
+      }
       if (!p.is_mut) value = std::move(*r);
     }
     known_call.argument(value, p.is_mut ? given[i]->place : nullptr);

@@ -143,8 +143,7 @@ Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
 Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars,
                                 Span span) {
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
       continue;
     bool outside = false;  // the capture: rebinding it is an error of its own
@@ -416,8 +415,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   rebound_outside(s, names);
   std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+    auto v = lookup(n, scope);
     if (!v || !arrays_only(v->get())) return false;
     originals.emplace_back(v, v->value);
   }

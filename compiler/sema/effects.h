@@ -68,7 +68,8 @@ class Effects {
                                        const std::vector<Scalar>& scalars, Span span) = 0;
 
   virtual void print(std::string_view text) = 0;
-  virtual std::string format(const interp::Array& a) = 0;
+  /// Many elements are shortened to the edges; with `shorten`, also fewer: of what is one of many.
+  virtual std::string format(const interp::Array& a, bool shorten = false) = 0;
   virtual std::string format(const Scalar& s) = 0;
   virtual Result<std::string> format(const Scalar& s, std::string_view spec) = 0;
   virtual Result<std::string> format(std::string_view text, std::string_view spec) = 0;

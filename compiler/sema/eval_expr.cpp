@@ -6,6 +6,7 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
@@ -16,77 +17,11 @@ using syntax::BindKind;
 using syntax::Expr;
 using syntax::ExprKind;
 
-std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span,
-                                            Error* why) {
-  bool beyond_function = false;
-  std::vector<std::string_view> candidates;
-  for (auto s = scope; s; s = s->parent) {
-    if (auto it = s->names.find(name); it != s->names.end()) {
-      const auto& v = it->second;
-      if (beyond_function && v->kind != BindKind::Const) {
-        *why = make_error(ErrorKind::Type, "E0407",
-                          fmt::format("`{}` is not visible inside a function", name), span)
-                   .label(v->span, "declared here")
-                   .note("a function sees its parameters, consts, functions, kernels and types")
-                   .help(fmt::format("pass it as a parameter, or declare `const {}`", name));
-        return nullptr;
-      }
-      return v;
-    }
-    for (const auto& [n, v] : s->names)
-      if (!beyond_function || v->kind == BindKind::Const) candidates.push_back(n);
-    if (s->function_boundary) beyond_function = true;
-  }
-  Error e = make_error(ErrorKind::Type, "E0401", fmt::format("unknown name `{}`", name), span);
-  for (const auto* b : all_builtins()) candidates.push_back(b->name);
-  std::string_view best;
-  size_t best_distance = name.size() / 3 + 1;
-  for (auto c : candidates)
-    if (size_t d = edit_distance(name, c); d < best_distance || (d == best_distance && best.empty())) {
-      best = c;
-      best_distance = d;
-    }
-  if (!best.empty()) e = std::move(e).help(fmt::format("did you mean `{}`?", best));
-  *why = std::move(e);
-  return nullptr;
-}
-
-Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
-  Error why;
-  if (auto v = lookup(e.text, scope, e.span, &why)) {
-    return v->get();
-  }
-  if (why.code == "E0407") return fail(std::move(why));
-  if (auto t = parse_dtype(e.text)) {
-    Value v;
-    v.kind = VKind::Type;
-    v.dtype = *t;
-    return v;
-  }
-  if (auto c = named_constant(e.text)) return Value::host(*c, true);
-  if (e.text == "args") {
-    used_args = true;
-    Value v;
-    v.kind = VKind::Strings;
-    v.strings = std::make_shared<std::vector<std::string>>(options_.args);
-    return v;
-  }
-  if (find_builtin(e.text)) {
-    Value v;
-    v.kind = VKind::Builtin;
-    v.text = e.text;
-    return v;
-  }
-  return fail(std::move(why));
-}
-
 Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, const char* what) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return -1;
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
-  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
-                e.span);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, what));
   if (!v.known) return -1;
   GK_TRY(auto i, small_integer(v, what, e.span));
   if (i < 0)
@@ -120,7 +55,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
                   e.span);
     case ExprKind::Unary: {
       GK_TRY(auto v, eval(*e.lhs, scope));
-      return unary(e.unary, v, e.span);
+      auto r = unary(e.unary, v, e.span);
+      if (!r && r.error().code == "E0208") {
+        const std::string operand = as_operand(written(e.lhs->span));
+        const bool mask = v.is_array() && is_bool(v.array->type.dtype);
+        r.error().helps = {mask ? fmt::format("for arrays write `~{}`", operand)
+                                : fmt::format("compare it: `{} == 0`", operand)};
+      }
+      return r;
     }
     case ExprKind::Binary: {
       if (e.binary == BinaryOp::And || e.binary == BinaryOp::Or) {
@@ -128,11 +70,15 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
           bool ok = v.is_unknown() || (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                     (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
           if (ok) return {};
+          Error error = make_error(
+              ErrorKind::Type, "E0208",
+              fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)), at.span);
+          if (v.is_array() && is_bool(v.array->type.dtype))
+            return fail(std::move(error).help(
+                fmt::format("for arrays write `{} {} {}`", as_operand(written(e.lhs->span)),
+                            e.binary == BinaryOp::And ? "&" : "|", as_operand(written(e.rhs->span)))));
           return fail(
-              make_error(ErrorKind::Type, "E0208",
-                         fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)),
-                         at.span)
-                  .help(fmt::format("for arrays use `{}`", e.binary == BinaryOp::And ? "&" : "|")));
+              std::move(error).help(fmt::format("compare it: `{} != 0`", as_operand(written(at.span)))));
         };
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
@@ -153,11 +99,18 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
         if (writes(*x.rhs)) v = hold(v);
-        GK_TRY(auto r, eval(*x.rhs, scope));
+        auto right = eval(*x.rhs, scope);
+        if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
+        const Value r = std::move(*right);
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));
         } else {
-          GK_TRY(v, binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span));
+          auto both = binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span);
+          const Expr* around = it + 1 == chain.rend() ? nullptr : *(it + 1);
+          if (!both)
+            return fail(around ? bound_tightly(std::move(both.error()), *around, x)
+                               : std::move(both.error()));
+          v = std::move(*both);
         }
       }
       return v;
@@ -205,11 +158,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         GK_TRY(auto x, eval(**side, scope));
         if (x.is_array() && x.array->loop_index) roll_failed_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
-          return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("the {} of a range is a host integer, not {}",
-                                             side == &e.lhs ? "start" : "end", describe(x)),
-                                 (*side)->span)
-                          .help("`item(…)` reads a device scalar back"));
+          return fail(not_on_host(x, **side, side == &e.lhs ? "the start of a range" : "the end of a range"));
         if (!x.is_unknown()) GK_CHECK(small_integer(x, "the end of a range", (*side)->span));
         v.items->items.push_back(x);
       }
@@ -229,10 +178,11 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   GK_TRY(auto c, eval(*e.lhs, scope));
   bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
             (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-  if (!ok)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("a condition is a scalar bool, not {}", describe(c)), e.lhs->span)
-                    .help("for elementwise choice use `where(c, a, b)`"));
+  if (!ok) {
+    Error error = not_a_condition(c, *e.lhs, "a condition is");
+    if (c.is_array()) error = std::move(error).help("for a choice element by element, `where(c, a, b)`");
+    return fail(std::move(error));
+  }
   auto run = [&](const std::unique_ptr<syntax::Block>& b, const syntax::ExprPtr& nested) -> Result<Value> {
     Value v = Value::none();
     if (b) {
@@ -298,20 +248,20 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
 }
 
 Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto base, eval(*e.lhs, scope));
+  auto evaluated = eval(*e.lhs, scope);
+  if (!evaluated) return fail(unknown_member(std::move(evaluated.error()), e, nullptr));
+  const Value base = std::move(*evaluated);
   if (base.is_unknown()) return base;
   if (base.kind == VKind::Record) {
     auto& names = base.items->names;
     auto it = std::find(names.begin(), names.end(), e.field);
     if (it != names.end()) return base.items->items[static_cast<size_t>(it - names.begin())];
     if (const Error* why = unreadable_field(base, e.field)) return fail(Error(*why).at(e.field_span));
-    return fail(make_error(ErrorKind::Type, "E0209",
-                           fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span)
-                    .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
+    return fail(unknown_field(base, e, scope));
   }
   if (base.kind == VKind::Module) {
     if (auto it = base.module->names.find(e.field); it != base.module->names.end()) return it->second->get();
-    return fail(ErrorKind::Type, "E0401", fmt::format("the module has no name `{}`", e.field), e.field_span);
+    return fail(unknown_member(std::nullopt, e, base.module.get()));
   }
   if (base.kind == VKind::Graph || base.kind == VKind::Exec) {
     for (size_t i = 0; i < base.graph->nodes.size(); ++i)
@@ -332,8 +282,7 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto r, emit(ir::Op::Transpose, {base.array}, attrs, e.span));
     return Value::of_array(r);
   }
-  return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field),
-              e.field_span);
+  return fail(unknown_field(base, e, scope));
 }
 
 Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {

@@ -330,11 +330,13 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
               make_error(ErrorKind::Type, "E0212",
                          fmt::format("a const is a host value known at compile time, not {}", describe(v)),
                          at)
-                  .help("use `let`"));
+                  .help(fmt::format("declare it `let {}`; functions and kernels are given it as an argument",
+                                    b.name)));
         if (v.is_scalar() && !v.known && !running())
           return fail(
               make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
-                  .help("use `let`"));
+                  .help(fmt::format("declare it `let {}`; functions and kernels are given it as an argument",
+                                    b.name)));
         if (!v.is_scalar() || !is_integer(v.scalar.dtype)) v.text = v.kind == VKind::String ? v.text : "";
         if (v.is_scalar()) v.text = b.name;
         var->value = v;
@@ -351,7 +353,13 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     };
     auto r = bind();
     if (b.name != "_") scope->names[b.name] = var;
-    if (!r) return r;
+    if (!r) {
+      // The names that follow are bound all the same: that they were not would be said as a mistake of its
+      // own.
+      if (running() || r.error().kind == ErrorKind::Interrupted) return r;
+      record(std::move(r.error()));
+      continue;
+    }
     if (running() && eager_depth_ == 0 && !capturing()) {
       GK_CHECK(flush(s.span));
       name_arrays(var->value, b.name);
@@ -401,8 +409,7 @@ std::vector<const Expr*> appended(const Stmt& s) {
 Result<bool> Evaluator::append_text(const Stmt& s, const ScopePtr& scope) {
   const std::vector<const Expr*> pieces = appended(s);
   if (!running() || capturing() || !bodies_.empty() || pieces.empty()) return false;
-  Error why;
-  auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
+  auto var = lookup(s.lhs->text, scope);
   if (!var || var->kind != BindKind::Var || var->is_param || var->get().kind != VKind::String) return false;
   std::string more;
   for (const Expr* p : pieces) {
@@ -428,6 +435,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   ++eager_depth_;
   auto r = eval(*s.rhs, scope);
   --eager_depth_;
+  if (auto none = undeclared(s, scope)) return fail(r ? std::move(*none) : std::move(r.error()));
   if (!r) return fail(std::move(r.error()));
   Value v = std::move(*r);
   if (v.kind == VKind::None)
@@ -442,39 +450,20 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
   }
   if (!s.elementwise) {
-    if (s.lhs->kind != syntax::ExprKind::Name)
+    if (s.lhs->kind != ExprKind::Name) {
+      if (auto target = place(*s.lhs, scope); target && *target && (*target)->is_scalar())
+        return fail(no_storage(s, **target, scope));
       return fail(
           make_error(ErrorKind::Type, "E0403",
                      fmt::format("`{}` rebinds names; a field or an element is a place", written(s.op_span)),
                      s.lhs->span)
               .help(fmt::format("write to it with `.{}`", written(s.op_span))));
+    }
     if (s.lhs->text == "_") return {};
-    Error why;
-    auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
-    if (!var) return fail(std::move(why));
-    if (var->kind != BindKind::Var || var->is_param) {
-      Error e = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", s.lhs->text),
-                           s.lhs->span);
-      if (var->is_param)
-        return fail(std::move(e)
-                        .label(var->span, "a parameter")
-                        .help("use a `var` of its own, or `.=` if it is `mut`"));
-      return fail(std::move(e)
-                      .label(var->span, var->kind == BindKind::Const ? "declared const" : "declared with let")
-                      .help(fmt::format("declare it `var {}`", s.lhs->text)));
-    }
+    auto var = lookup(s.lhs->text, scope);
+    if (var->kind != BindKind::Var || var->is_param) return fail(not_rebindable(*s.lhs, *var));
     // Rebinding a name from outside a capture would not happen at launch.
-    for (auto sc = scope; sc; sc = sc->parent) {
-      if (sc->names.contains(s.lhs->text)) break;
-      if (sc->capture_boundary && !var->value.is_unknown())
-        return fail(
-            make_error(
-                ErrorKind::Capture, "E0702",
-                fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
-                s.lhs->span)
-                .note("a capture records work on arrays; a name is bound once, when the capture is made")
-                .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
-    }
+    if (!var->value.is_unknown() && outside_capture(s.lhs->text, scope)) return fail(frozen(s, *var));
     std::string old_name;
     for_each_array(var->value, [&](const ArrayPtr& a) {
       if (a->storage) old_name = a->storage->name;
@@ -489,6 +478,8 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     return {};
   }
   GK_TRY(auto target, place(*s.lhs, scope));
+  if (target && (*target).kind != VKind::Unknown && !target->is_array() && !target->is_aggregate())
+    return fail(no_storage(s, *target, scope));
   if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
   GK_TRY(auto base, place(*s.lhs->lhs, scope));
   return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);

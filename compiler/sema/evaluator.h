@@ -2,8 +2,8 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, arith, index, place, call,
-// kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests,
+// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, names, mistakes, arith, index,
+// place, call, kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests,
 // checked_calls.
 #pragma once
 
@@ -43,6 +43,8 @@ struct EvalOptions {
 
 /// Checking a program ends at so many errors.
 inline constexpr size_t kMostErrors = 1000;
+/// What a name is expected to stand for where it is written.
+enum class Meant : uint8_t { Value, Call, Type, Place };
 
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
@@ -56,7 +58,7 @@ struct CallArg {
 };
 struct Call {
   std::string callee;
-  Span span{};
+  Span span{}, callee_span{};
   std::vector<CallArg> args;
 };
 
@@ -154,7 +156,7 @@ class Evaluator {
 
   // expressions
   Result<Value> eval(const syntax::Expr& e, const ScopePtr& scope);
-  Result<Value> eval_name(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_name(const syntax::Expr& e, const ScopePtr& scope, Meant meant = Meant::Value);
   Result<Value> eval_if(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_fstring(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_array_literal(const syntax::Expr& e, const ScopePtr& scope);
@@ -167,7 +169,36 @@ class Evaluator {
   Result<Value> eval_approx(const Value& a, const Value& b, const syntax::Expr& e, double rtol, double atol);
   Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope,
                                 const char* what);  // -1: unknown
-  std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope, Span span, Error* why);
+
+  // names (names.cpp)
+  /// What `name` stands for; null: nothing, or something that a function does not see, which is `*hidden`
+  /// then.
+  std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope,
+                                   std::shared_ptr<Variable>* hidden = nullptr) const;
+  /// The error of a name that `lookup` does not find: E0401, or E0407 where it is hidden from a function.
+  Error unknown_name(std::string_view name, const ScopePtr& scope, Span span, Meant meant) const;
+  Error hidden_name(std::string_view name, const Variable& v, Span span, Meant meant) const;
+  Error unknown_member(std::optional<Error> e, const syntax::Expr& field, const Scope* module) const;
+  Error unknown_field(const Value& base, const syntax::Expr& e, const ScopePtr& scope) const;
+  /// `e`, which the callee of `call` gave, with what gk has for such a call.
+  Error unknown_callee(Error e, const syntax::Expr& call, const ScopePtr& scope) const;
+  // mistakes.cpp
+  /// E0401 or E0407 where what an assignment writes has no declaration.
+  std::optional<Error> undeclared(const syntax::Stmt& s, const ScopePtr& scope);
+  Error not_rebindable(const syntax::Expr& target, const Variable& var) const;
+  Error frozen(const syntax::Stmt& s, const Variable& var) const;
+  Error no_storage(const syntax::Stmt& s, const Value& target, const ScopePtr& scope) const;
+  Result<void> refuse_extents(const Call& call, const Value* value) const;
+  Error not_a_list(const Call& call) const;
+  Error bound_tightly(Error e, const syntax::Expr& around, const syntax::Expr& inner) const;
+  /// E0212; `what`: "an extent".
+  Error not_on_host(const Value& v, const syntax::Expr& e, std::string_view what) const;
+  /// `what`: "a condition is".
+  Error not_a_condition(const Value& v, const syntax::Expr& e, std::string_view what) const;
+  /// Whether `name` is found only beyond the edge of a capture.
+  static bool outside_capture(std::string_view name, const ScopePtr& scope);
+  std::optional<std::string> as_call(std::string_view f, const std::string& first,
+                                     const std::vector<syntax::Arg>* args, const ScopePtr& scope) const;
 
   // arithmetic (arith.cpp)
   Result<Value> unary(syntax::UnaryOp op, const Value& v, Span span);

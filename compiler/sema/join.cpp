@@ -54,8 +54,7 @@ std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std:
                                                              const ScopePtr& scope) {
   std::vector<std::pair<Variable*, Value>> out;
   for (const auto& n : names) {
-    Error why;
-    if (auto v = lookup(n, scope, {}, &why)) out.emplace_back(v.get(), v->get());
+    if (auto v = lookup(n, scope)) out.emplace_back(v.get(), v->get());
   }
   return out;
 }
@@ -99,8 +98,7 @@ Value Evaluator::join(const Value& a, const Value& b) {
 
 void Evaluator::forget_scalars(const std::set<std::string>& names, const ScopePtr& scope) {
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, {}, &why);
+    auto v = lookup(n, scope);
     if (v && v->get().is_scalar()) v->get().known = false;
   }
 }

@@ -61,6 +61,7 @@ Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value in
   if (s.name != "_") {
     auto v = std::make_shared<Variable>();
     v->span = s.name_span;
+    v->is_index = true;
     v->value = std::move(index);
     inner->names[s.name] = v;
   }
@@ -79,7 +80,8 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   if (!iterable)
     return fail(
         make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
-            .help("loop over a range `0..n`, a list, or the first axis of an array"));
+            .help(over.is_scalar() ? fmt::format("loop over a range: `0..{}`", written(s.rhs->span))
+                                   : "loop over a range, a list, or the first axis of an array"));
   if (!running()) {
     Value index = Value::unknown();
     if (over.kind == VKind::Range) index = Value::unknown_host(DType::I64);
@@ -160,8 +162,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   };
   std::vector<Carried> carried;
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+    auto v = lookup(n, scope);
     if (declared.contains(n)) {
       if (v) return false;  // one name for two things
       continue;

@@ -243,9 +243,8 @@ Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
 Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
   switch (e.kind) {
     case ExprKind::Name: {
-      Error why;
-      auto v = lookup(e.text, scope, e.span, &why);
-      if (!v) return fail(std::move(why));
+      auto v = lookup(e.text, scope);
+      if (!v) return fail(unknown_name(e.text, scope, e.span, Meant::Place));
       if (v->get().is_unknown()) return &v->get();
       if (v->kind != syntax::BindKind::Var && !v->target) {
         Error err =
@@ -279,10 +278,18 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
     }
     case ExprKind::IndexOp: {
       GK_TRY(auto base, place(*e.lhs, scope));
-      if (!base)
+      if (!base) {
+        Error error =
+            make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span);
+        const auto number = [](const syntax::Index& i) { return i.kind == syntax::Index::Kind::Expr; };
+        if (!std::all_of(e.lhs->indices.begin(), e.lhs->indices.end(), number)) return fail(std::move(error));
+        std::string all = written(e.lhs->lhs->span) + "[";
+        for (const Expr* part : std::initializer_list<const Expr*>{e.lhs.get(), &e})
+          for (const auto& i : part->indices) all += written(i.span) + ", ";
+        all.replace(all.size() - 2, 2, "]");
         return fail(
-            make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span)
-                .help("write all indices in one pair of brackets: `x[0, 1]`"));
+            std::move(error).help(fmt::format("write all indices in one pair of brackets: `{}`", all)));
+      }
       if (base->is_unknown()) return base;
       if (base->kind != VKind::List && base->kind != VKind::Tuple) return nullptr;
       if (e.indices.size() != 1 || e.indices[0].kind != syntax::Index::Kind::Expr)
@@ -329,7 +336,7 @@ Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Sp
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
                              span)
-                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
+                      .help(fmt::format("convert it: `{}({})`", name(t.dtype), written(span))));
   }
   return as_array(v, t.dtype, span);
 }

@@ -105,10 +105,7 @@ Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
   if (v.is_unknown() && !running()) return {};
   bool scalar_bool = (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                      (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
-  if (!scalar_bool)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("`assert` takes a scalar bool, not {}", describe(v)), e.span)
-                    .help(v.is_array() ? "wrap it: `assert all(…)`" : "compare it"));
+  if (!scalar_bool) return fail(not_a_condition(v, e, "`assert` takes"));
   if (!running()) return {};
   GK_CHECK(refuse_in_capture("an assertion", s.span));
   GK_TRY(auto truth, item(v, e.span));

@@ -184,6 +184,7 @@ struct Variable {
   Value* target = nullptr;  // a `mut` parameter: the caller's place
   syntax::BindKind kind = syntax::BindKind::Let;
   bool is_param = false;
+  bool is_index = false;         // of a `for`
   size_t depth = 0;              // how many bodies on device conditions it was declared inside of
   std::optional<DType> held_as;  // inside of such a body: see held_numbers.h
   Span span{};

@@ -84,6 +84,8 @@ class Builder final : public antlr::GkParserBaseVisitor {
   Arg arg(P::ArgContext* c);
   Index index(P::IndexContext* c);
 
+  Error chained(antlr::GkParser::BinaryExprContext* last) const;
+
   // ---- literals (literals.cpp) ----
   void number(Expr& e, int type);
   void fstring(Expr& e, Span s);

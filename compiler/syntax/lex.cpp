@@ -1,6 +1,7 @@
 #include <antlr4-runtime.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "GkLexer.h"
 #include "compiler/syntax/number_array.h"
@@ -26,7 +27,8 @@ std::vector<uint32_t> byte_offsets(std::string_view text) {
   return offsets;
 }
 
-Error unknown_character(std::string_view found, Span span) {
+/// `before` is the character in front of it.
+Error unknown_character(std::string_view found, Span span, char before) {
   auto first = decode_utf8(found, 0);
   uint32_t c = first.code_point;
   if (c < 0x20 || c == 0x7F)
@@ -34,6 +36,9 @@ Error unknown_character(std::string_view found, Span span) {
         .help("remove it; the file may not be a text file");
   std::string shown(found.substr(0, first.size));
   Error e = syntax_error("E0101", fmt::format("unexpected character `{}`", shown), span);
+  const bool after_operand =
+      std::isalnum(static_cast<unsigned char>(before)) || before == ')' || before == ']';
+  if (c == '\'' && after_operand) return std::move(e).help("the transpose of x is `x.T`");
   switch (c) {
     case 0x201C:
     case 0x201D:
@@ -112,7 +117,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
           out.errors.back().span.end = t.end;
           continue;
         }
-        Error e = unknown_character(slice, span);
+        Error e = unknown_character(slice, span, t.begin > base ? text[t.begin - base - 1] : '\0');
         // So are the two quotes of a string.
         bool repeated =
             !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&

@@ -100,8 +100,7 @@ class Matcher {
   }
   const syntax::TypeExpr* named(const std::string& type) const {
     sema::Evaluator& ev = *m_.evaluator;
-    gk::Error why;
-    auto v = ev.lookup(type, scope_, {}, &why);
+    auto v = ev.lookup(type, scope_);
     if (!v || v->get().kind != VKind::Type || !v->get().type_def) return nullptr;
     return v->get().type_def->body;
   }
