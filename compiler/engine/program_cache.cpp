@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
+#include <unordered_map>
 
 #include "compiler/passes/nan_check.h"
 
@@ -13,7 +14,8 @@ namespace gk::engine {
 
 namespace {
 
-constexpr size_t kMaxEntries = 8192;
+constexpr size_t kMostKernels = 8192;
+constexpr size_t kBytesOfStep = 2048;  // about what a loaded one takes
 constexpr std::chrono::microseconds kPatience{200};
 constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
@@ -31,7 +33,7 @@ int64_t kernel_number(const std::shared_ptr<const ir::Kernel>& k) {
   std::lock_guard lock(mutex);
   if (auto it = by_address.find(k.get()); it != by_address.end() && it->second.kernel.lock() == k)
     return it->second.number;
-  if (by_address.size() >= kMaxEntries || by_text.size() >= kMaxEntries) {
+  if (by_address.size() >= kMostKernels || by_text.size() >= kMostKernels) {
     by_address.clear();
     by_text.clear();  // numbers are never given again: at worst something is loaded twice
   }
@@ -193,14 +195,14 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
     std::this_thread::sleep_for(kPatience);
     (void)lock.try_lock();
   }
-  if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
+  if (auto* known = entries_.find(key); known && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
-    return it->second;
+    return *known;
   }
   GK_TRY(auto loaded, make(runtime, m, asker, shape));
-  if (entries_.size() >= kMaxEntries) entries_.clear();
-  entries_[std::move(key)] = loaded;
+  const auto weight = static_cast<int64_t>(key.size() + kBytesOfStep * (1 + loaded->program().steps.size()));
+  entries_.put(std::move(key), loaded, weight);
   return loaded;
 }
 

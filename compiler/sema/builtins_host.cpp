@@ -91,6 +91,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.flush(call.span));
   auto sync = ev.effects()->synchronize();
   if (!sync) return fail(std::move(sync.error()).at(call.span));
+  ev.note_outside();
   ev.effects()->print(line + "\n");
   return Value::none();
 }
@@ -220,6 +221,7 @@ Result<Value> load(Evaluator& ev, Call& call) {
                       .help(fmt::format("convert it with NumPy (`np.save`), then `load(\"{}.npy\")`",
                                         a.value(0).text.substr(0, a.value(0).text.size() - ending.size()))));
   if (!ev.running()) return Value::unknown();
+  ev.note_outside();
   auto arrays = ev.effects()->load(a.value(0).text);
   if (!arrays) return fail(std::move(arrays.error()).at(call.span));
   if (arrays->size() == 1 && (*arrays)[0].name.empty()) {
@@ -299,6 +301,7 @@ Result<Value> save(Evaluator& ev, Call& call) {
                     .help("save several as `.npz`"));
   if (!ev.running()) return Value::none();
   GK_CHECK(ev.effects()->synchronize());
+  ev.note_outside();
   auto r = ev.effects()->save(path, out);
   if (!r) return fail(std::move(r.error()).at(call.span));
   return Value::none();

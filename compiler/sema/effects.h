@@ -33,10 +33,6 @@ struct StoredArray {
   std::function<Result<interp::Array>()> read;
   std::optional<Error> unreadable{};  // why it is no array of the language; then nothing above but the name
 };
-
-/// A captured function compiled for one signature; the engine's.
-struct CapturedCall;
-
 class Effects {
  public:
   virtual ~Effects() = default;
@@ -66,6 +62,13 @@ class Effects {
   virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                        const std::vector<StoragePtr>& slots,
                                        const std::vector<Scalar>& scalars, Span span) = 0;
+  /// Memory that nothing but the captured function's executable keeps: temporaries, and arrays of its last
+  /// call that are gone otherwise.
+  virtual int64_t held_bytes(const std::shared_ptr<void>& handle) const = 0;
+  /// All memory there may be; 0 where nobody knows.
+  virtual int64_t memory_bytes() const = 0;
+  /// Whether the host program gave the memory up, whatever handles remain.
+  virtual bool is_given_up(const Storage& s) const = 0;
 
   virtual void print(std::string_view text) = 0;
   /// Many elements are shortened to the edges; with `shorten`, also fewer: of what is one of many.

@@ -123,6 +123,7 @@ void Evaluator::declare_functions(const syntax::Module& module, const ScopePtr& 
     v->value.callable->kernel = s->kernel;
     v->value.callable->scope = scope;
     remember(scope);
+    ++definitions_;
     scope->names[s->kind == StmtKind::Fn ? s->fn->name : s->kernel->name] = v;
   }
 }
@@ -219,6 +220,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->fn = s.fn;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.fn->name] = v;
       // Once, however often the body around it is followed.
       if (!running() && checked_functions_.insert(s.fn.get()).second) GK_CHECK(check_function(*s.fn, scope));
@@ -234,6 +236,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->kernel = s.kernel;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.kernel->name] = v;
       if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
       break;
@@ -257,6 +260,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->span = s.name_span;
       v->value.kind = VKind::Type;
       v->value.type_def = def;
+      ++definitions_;
       scope->names[s.name] = v;
       break;
     }
@@ -289,6 +293,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->kind = s.bind;
     var->span = b.name_span;
     var->depth = bodies_.size();
+    var->capture_depth = capture_depth_;
+    if (s.bind == BindKind::Const) ++definitions_;
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -463,11 +469,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     auto var = lookup(s.lhs->text, scope);
     if (var->kind != BindKind::Var || var->is_param) return fail(not_rebindable(*s.lhs, *var));
     // Rebinding a name from outside a capture would not happen at launch.
-    if (!var->value.is_unknown() && outside_capture(s.lhs->text, scope)) return fail(frozen(s, *var));
-    std::string old_name;
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage) old_name = a->storage->name;
-    });
+    if (var->capture_depth < capture_depth_ && !var->value.is_unknown()) return fail(frozen(s, *var));
     GK_TRY(v, settled(v, s.rhs->span));
     GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
     Value bound = bind_value(v);

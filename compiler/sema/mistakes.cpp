@@ -84,12 +84,6 @@ Error Evaluator::not_rebindable(const Expr& target, const Variable& var) const {
       .help(fmt::format("declare it `var {}`", target.text));
 }
 
-bool Evaluator::outside_capture(std::string_view name, const ScopePtr& scope) {
-  bool beyond = false;
-  for (auto sc = scope; sc && !sc->names.contains(name); sc = sc->parent) beyond |= sc->capture_boundary;
-  return beyond;
-}
-
 /// For `var`, which an assignment in a capture would rebind.
 Error Evaluator::frozen(const Stmt& s, const Variable& var) const {
   const std::string& name = s.lhs->text;
@@ -116,7 +110,7 @@ Error Evaluator::no_storage(const Stmt& s, const Value& target, const ScopePtr& 
                        fmt::format("{} has no storage to write to", describe(target)), place.span);
   if (place.kind == ExprKind::Name) {
     const auto var = lookup(place.text, scope);
-    if (var && (var->is_param || outside_capture(place.text, scope)) && target.is_scalar())
+    if (var && (var->is_param || var->capture_depth < capture_depth_) && target.is_scalar())
       return std::move(e)
           .label(var->span, var->is_param ? "a number of the caller's" : "a number on the host")
           .help(fmt::format("{}keep it on the device: `var {} = {}`",
@@ -132,7 +126,7 @@ Error Evaluator::no_storage(const Stmt& s, const Value& target, const ScopePtr& 
   // The record anew, where that is one name's.
   const Expr& base = *place.lhs;
   const auto var = base.kind == ExprKind::Name ? lookup(base.text, scope) : nullptr;
-  if (!var || var->is_param || outside_capture(base.text, scope) || var->get().kind != VKind::Record ||
+  if (!var || var->is_param || var->capture_depth < capture_depth_ || var->get().kind != VKind::Record ||
       !var->get().items->type)
     return std::move(e).help(declared +
                              fmt::format(", and write `{} .{}= {}`", written(place.span), sign, value));
