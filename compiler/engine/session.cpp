@@ -41,14 +41,23 @@ void Session::Impl::err(std::string_view text) {
   }
 }
 
+syntax::ErrorFormat Session::Impl::format() const {
+  switch (options.format) {
+    case DiagnosticFormat::Human: return syntax::ErrorFormat::Human;
+    case DiagnosticFormat::Short: return syntax::ErrorFormat::Short;
+    default: return syntax::ErrorFormat::Json;
+  }
+}
+
 Status Session::Impl::report(const Error& e, bool compile) {
-  auto format = options.format == DiagnosticFormat::Human   ? syntax::ErrorFormat::Human
-                : options.format == DiagnosticFormat::Short ? syntax::ErrorFormat::Short
-                                                            : syntax::ErrorFormat::Json;
-  err(syntax::render(sources, e, format, options.color));
+  err(syntax::render(sources, e, format(), options.color));
   if (e.kind == ErrorKind::Interrupted) return Status::Interrupted;
   if (e.kind == ErrorKind::OutOfMemory) return Status::OutOfMemory;
   return compile ? Status::CompileError : Status::RuntimeError;
+}
+
+void Session::Impl::warn(const Error& e) {
+  err(syntax::render(sources, e, format(), options.color, "warning"));
 }
 
 Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile) {
@@ -134,6 +143,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.unchecked = o.unchecked;
   eval.importer = engine::make_importer(impl->sources);
   eval.interrupted = [p = impl.get()] { return p->interrupt_flag.load(std::memory_order_relaxed); };
+  eval.warn = [p = impl.get()](const Error& e) { p->warn(e); };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;

@@ -32,6 +32,8 @@ struct Session::Impl {
   std::shared_ptr<syntax::Module> prepare(std::string_view name, std::string_view text, Status* status);
   Status execute(const syntax::Module& module);
   Status report(const Error& e, bool compile);
+  void warn(const Error& e);
+  syntax::ErrorFormat format() const;
   Status report_all(const std::vector<Error>& errors, bool compile);
   void err(std::string_view text);
   void out(std::string_view text);

@@ -460,7 +460,8 @@ Result<Value> list(Evaluator& ev, Call& call) {
              ev.call_lambda(call.args[1].value,
                             {n ? Value::of_scalar(Scalar::of_int(i)) : Value::unknown_scalar(DType::I64)},
                             call.span));
-      r.items->items.push_back(ev.bind_value(v));
+      GK_TRY(auto held, ev.hold(ev.strengthen(v), call.span));
+      r.items->items.push_back(std::move(held));
     }
     if (!n) return Value::unknown();
     return r;
@@ -468,7 +469,7 @@ Result<Value> list(Evaluator& ev, Call& call) {
   for (auto& a : call.args) {
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
-    r.items->items.push_back(ev.bind_value(a.value));
+    r.items->items.push_back(ev.strengthen(a.value));
   }
   return r;
 }

@@ -33,6 +33,17 @@ Value with_leaves(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& n
 
 Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const ScopePtr& bound) {
   const syntax::FnDef& fn = *c.fn;
+  // What the call may write belongs to its places alone before anything else is decided.
+  for (const auto& p : fn.params)
+    if (auto it = bound->names.find(p.name); p.is_mut && it != bound->names.end()) {
+      Result<void> ready;
+      for_each_array(it->second->get(), [&](const ArrayPtr& a) {
+        ArrayPtr mine = a;
+        if (ready) ready = own(mine, call.span);
+        if (ready) ready = detach_aliases(*mine, call.span);
+      });
+      GK_CHECK(std::move(ready));
+    }
   GK_CHECK(flush(call.span));
   // Arguments by leaf: arrays must have storage; scalars are parameters, or part of the key once they steer
   // the host.
@@ -73,6 +84,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
   if (!entry) {
     auto made = std::make_shared<CapturedFn>();
     CaptureGuard guard(*this);
+    InsideGuard inside(*this, arrays);
     bool failed_before = std::exchange(roll_failed_, false);
     std::vector<Value> host;
     if (!frozen)
@@ -98,6 +110,11 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
       captured_.erase(key);
       return fail(std::move(r.error()).label(call.span, "in this call"));
     }
+    // What the body's own names hold needs no home.
+    std::erase_if(bound->names, [&](const auto& n) {
+      return std::none_of(fn.params.begin(), fn.params.end(),
+                          [&](const auto& p) { return p.name == n.first; });
+    });
     std::vector<ArrayPtr> results;
     for_each_array(*r, [&](const ArrayPtr& a) { results.push_back(a); });
     for (size_t i = 0; i < trace_->writes().size(); ++i)
@@ -111,6 +128,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
         trace_->adopt(fresh, trace_->value_of(*a));
         a = fresh;
       }
+    for (auto& a : results) a->apart = true;
     size_t next = 0;
     made->result = with_leaves(*r, results, next);
     Unit unit = trace_->take();
@@ -137,6 +155,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
     auto& last = fn_entry->results[k];
     if (last && last.use_count() == 1) {
       a->storage = last;  // nobody sees the earlier result any more
+      last->captured = false;
     } else {
       a->storage = std::make_shared<Storage>();
       a->storage->type = types[k];

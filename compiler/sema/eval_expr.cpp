@@ -66,6 +66,7 @@ std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePt
 Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
   Error why;
   if (auto v = lookup(e.text, scope, e.span, &why)) {
+    note_seen(e.text, v);
     return v->get();
   }
   if (why.code == "E0407") return fail(std::move(why));
@@ -162,6 +163,9 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
         if (a.is_scalar() && a.known && (a.scalar.i != 0) == (e.binary == BinaryOp::Or)) return a;
+        if (may_write(*e.rhs, scope)) {
+          GK_TRY(a, hold(a, e.lhs->span));
+        }
         GK_TRY(auto b, eval(*e.rhs, scope));
         GK_CHECK(check(b, *e.rhs));
         if (a.is_unknown() || b.is_unknown()) return Value::unknown();
@@ -177,7 +181,9 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       GK_TRY(auto v, eval(*at, scope));
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
-        if (writes(*x.rhs)) v = hold(v);
+        if (may_write(*x.rhs, scope)) {
+          GK_TRY(v, hold(v, x.span));
+        }
         GK_TRY(auto r, eval(*x.rhs, scope));
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));
@@ -216,7 +222,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.kind = VKind::Tuple;
       v.items = std::make_shared<Aggregate>();
       for (const auto& x : e.elements) {
-        GK_TRY(auto item, eval(*x, scope));
+        GK_TRY(auto item, eval_after(v.items->items, *x, scope));
         v.items->items.push_back(strengthen(item));
       }
       return v;
@@ -246,6 +252,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
     }
   }
   return fail(ErrorKind::Internal, "E0901", "an expression of no kind", e.span);
+}
+
+Result<Value> Evaluator::eval_after(std::vector<Value>& before, const Expr& e, const ScopePtr& scope) {
+  if (!before.empty() && may_write(e, scope))
+    for (Value& v : before) {
+      GK_TRY(v, hold(v, e.span));
+    }
+  return eval(e, scope);
 }
 
 Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
@@ -381,7 +395,7 @@ Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope
   auto wanted = std::exchange(literal_dtype_, std::nullopt);
   for (const auto& x : e.elements) {
     if (x->kind == ExprKind::ArrayLit) literal_dtype_ = wanted;
-    GK_TRY(auto v, eval(*x, scope));
+    GK_TRY(auto v, eval_after(items, *x, scope));
     literal_dtype_ = std::nullopt;
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 #include "compiler/syntax/parse.h"
 
@@ -91,7 +92,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       record(std::move(flow.error()));
       if (over) {
         // What was piled up for the failed statement is dropped; names keep what they had.
-        trace_ = std::make_unique<Trace>(running());
+        drop_trace();
         break;
       }
     }
@@ -137,7 +138,7 @@ Result<void> Evaluator::define_once(const std::string& name, Span span, bool aga
 Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scope) {
   auto r = exec_block(body, scope, nullptr);
   if (!r) {
-    trace_ = std::make_unique<Trace>(running());
+    drop_trace();
     return fail(std::move(r.error()));
   }
   return flush(body.span);
@@ -259,6 +260,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
   }
   if (unit) GK_CHECK(flush(s.span));
+  GK_CHECK(check_places(scope, s.span));
   return Flow::Next;
 }
 
@@ -275,6 +277,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->kind = s.bind;
     var->span = b.name_span;
     var->depth = bodies_.size();
+    var->unit = trace_->root().id();
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -327,7 +330,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
         var->value = v;
       } else {
         bool immutable_scalar = s.bind == BindKind::Let;
-        var->value = bind_value(v);
+        GK_TRY(var->value, bind_value(v, at));
         if (var->value.is_scalar() && immutable_scalar && is_integer(var->value.scalar.dtype))
           var->value.text = b.name;
         else if (var->value.is_scalar())
@@ -352,14 +355,6 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
 }
 
 Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
-  auto op_of = [](AssignOp op) {
-    switch (op) {
-      case AssignOp::Add: return BinaryOp::Add;
-      case AssignOp::Sub: return BinaryOp::Sub;
-      case AssignOp::Mul: return BinaryOp::Mul;
-      default: return BinaryOp::Div;
-    }
-  };
   ++eager_depth_;
   auto r = eval(*s.rhs, scope);
   --eager_depth_;
@@ -367,16 +362,12 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   Value v = std::move(*r);
   if (v.kind == VKind::None)
     return fail(ErrorKind::Type, "E0202", "this gives no value to assign", s.rhs->span);
-  if (s.assign_op != AssignOp::Set) {
-    // `x[m] .+= e` computes on the whole of x and keeps what the mask selects.
-    GK_TRY(auto masked, masked_base(*s.lhs, scope));
-    Value old = masked.value_or(Value::none());
-    if (!masked) {
-      GK_TRY(old, eval(*s.lhs, scope));
-    }
-    GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
-  }
+  const bool combines = s.assign_op != AssignOp::Set;
   if (!s.elementwise) {
+    if (combines) {
+      GK_TRY(auto old, eval(*s.lhs, scope));
+      GK_TRY(v, binary(combining(s.assign_op), old, v, nullptr, s.op_span));
+    }
     if (s.lhs->kind != syntax::ExprKind::Name)
       return fail(
           make_error(ErrorKind::Type, "E0403",
@@ -414,19 +405,27 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     for_each_array(var->value, [&](const ArrayPtr& a) {
       if (a->storage) old_name = a->storage->name;
     });
-    Value bound = bind_value(v);
+    GK_TRY(auto bound, bind_value(v, s.rhs->span));
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
+    ++var->changes;
+    var->changed = s.span;
     for_each_array(var->value, [&](const ArrayPtr& a) {
       if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
     });
     return {};
   }
-  GK_TRY(auto target, place(*s.lhs, scope));
-  if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
-  GK_TRY(auto base, place(*s.lhs->lhs, scope));
-  return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
+  // The right side is as if first, whatever the indices on the left do and whichever part is written first.
+  if (v.is_aggregate() || may_write(*s.lhs, scope)) {
+    GK_TRY(v, hold(v, s.rhs->span));
+  }
+  GK_TRY(auto target, find_place(*s.lhs, scope));
+  if (target.part_of) return write_indexed(*target.part_of, s, std::move(v), scope);
+  if (combines) {
+    GK_TRY(v, binary(combining(s.assign_op), *target.value, v, nullptr, s.op_span));
+  }
+  return write_place(*target.value, v, s.lhs->span, s.rhs->span);
 }
 
 }  // namespace gk::sema

@@ -65,6 +65,20 @@ bool one_space(const ir::Module& m, const ir::Block& b) {
   return true;
 }
 
+// Whether a place other than these was written since.
+bool wrote_beside(const Trace& trace, const Trace::Written& before, const std::set<const ArrayData*>& known) {
+  for (const auto& [s, v] : trace.written_values()) {
+    const auto it = before.values.find(s);
+    if ((it == before.values.end() || it->second != v) && !known.contains(s->owner)) return true;
+  }
+  const auto& cells = trace.cells();
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].now != (i < before.cells.size() ? before.cells[i] : -1) &&
+        !known.contains(cells[i].array.get()))
+      return true;
+  return false;
+}
+
 }  // namespace
 
 Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value index) {
@@ -103,7 +117,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     }
     if (over.is_array()) {
       GK_TRY(index, index_first(over, 0, s.rhs->span));
-      index = bind_value(index);
+      GK_TRY(index, bind_value(index, s.rhs->span));
     }
     std::set<std::string> names;
     assigned_names(*s.body, names);
@@ -131,7 +145,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   } else {
     hi = over.is_array() ? over.array->type.dims[0].value : static_cast<int64_t>(over.items->items.size());
   }
-  Value held = over.is_array() ? bind_value(over) : over;  // the loop sees the array as it is now
+  GK_TRY(auto held, hold(over, s.rhs->span));  // the loop sees the array or list as it is now
   if (over.is_array()) {
     GK_TRY(auto looped, try_device_for(s, scope, held, lo, hi));
     if (looped) return Flow::Next;
@@ -163,7 +177,6 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     Value before;
     bool rebound;
     std::vector<ArrayPtr> leaves;
-    std::vector<ir::ValueId> pending;
   };
   std::vector<Carried> carried;
   for (const auto& n : outer_names(*s.body)) {
@@ -177,9 +190,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       if (sc->names.contains(n)) break;
       if (sc->capture_boundary) return false;
     }
-    Carried c{v, v->get(), re, leaves(v->get()), {}};
-    for (const auto& a : c.leaves) c.pending.push_back(a->pending);
-    carried.push_back(std::move(c));
+    carried.push_back({v, v->get(), re, leaves(v->get())});
   }
   if (carried.empty()) return false;
   // Written places give up their aliases first, so that no alias sees a value of the loop's inside.
@@ -199,6 +210,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       GK_TRY(auto id, value_of(a, s.span));
       initial.push_back(id);
     }
+  for (const auto& c : carried)
+    if (c.rebound) changes_.note(c.var, trace_->root().id());
+  // From here on all that changes is noted, so that it can be taken back.
+  Changes before = std::exchange(changes_, Changes(true));
   auto first = static_cast<ir::ValueId>(m.value_types.size());
   ir::Type index_type;
   index_type.dtype = DType::I64;
@@ -212,7 +227,6 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
           inner.params.push_back(p);
           auto a = trace_->pending(v.array->type, p);
           a->bound = true;
-          a->capture_depth = capture_depth_;
           return Value::of_array(a);
         }
         Value r = v;
@@ -227,6 +241,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       for (auto& a : c.leaves) {
         auto p = m.new_value(a->type);
         inner.params.push_back(p);
+        changes_.note(a);
         trace_->write(*a, p);
       }
     }
@@ -261,9 +276,11 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
 
   std::vector<ir::Type> types;
   std::vector<ArrayPtr> finals;
-  std::set<ArrayData*> known;
+  std::set<const ArrayData*> known;
+  std::set<const Variable*> names;
   if (ok) {
     for (auto& c : carried) {
+      names.insert(c.var.get());
       auto now = leaves(c.var->get());
       ok = ok && now.size() == c.leaves.size();
       for (size_t i = 0; ok && i < now.size(); ++i) {
@@ -277,23 +294,22 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     }
     for (const auto& a : trace_->live_since(first))
       if (!known.contains(a.get())) ok = false;
-    ok = ok && one_space(m, inner);
+    ok =
+        ok && one_space(m, inner) && !changes_.beside(known, names) && !wrote_beside(*trace_, written, known);
     std::optional<Shape> space;
     for (const auto& t : types) {
       if (space && !(*space == t.shape())) ok = false;
       space = t.shape();
     }
   }
+  Changes tried = std::exchange(changes_, std::move(before));
   if (!ok) {
-    for (auto& c : carried) {
-      c.var->get() = c.before;
-      for (size_t i = 0; i < c.leaves.size(); ++i)
-        if (!c.leaves[i]->storage) c.leaves[i]->pending = c.pending[i];
-    }
+    tried.undo();
     trace_->restore(std::move(written));
     if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
     return false;
   }
+  changes_.add(std::move(tried));
   ir::Node loop;
   loop.op = ir::Op::Loop;
   loop.span = s.span;

@@ -50,4 +50,13 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+syntax::BinaryOp combining(syntax::AssignOp op) {
+  switch (op) {
+    case syntax::AssignOp::Add: return syntax::BinaryOp::Add;
+    case syntax::AssignOp::Sub: return syntax::BinaryOp::Sub;
+    case syntax::AssignOp::Mul: return syntax::BinaryOp::Mul;
+    default: return syntax::BinaryOp::Div;
+  }
+}
+
 }  // namespace gk::sema

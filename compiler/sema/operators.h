@@ -16,4 +16,7 @@ std::optional<ir::Op> op_of(syntax::BinaryOp op);
 /// How many letters differ: insertions, deletions and replacements.
 size_t edit_distance(std::string_view a, std::string_view b);
 
+/// What `+=` and its like combine with; `op` is not Set.
+syntax::BinaryOp combining(syntax::AssignOp op);
+
 }  // namespace gk::sema

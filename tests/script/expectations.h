@@ -5,6 +5,7 @@
 //   print(x)            # expect: [1. 2.]            the next line of standard output
 //                       # expect+: [3. 4.]           and the one after it
 //   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in it
+//   dt = 0.25           # warning: E0720 the graph    a warning likewise; every warning that has a line is expected
 //   # help: convert one side                       and that diagnostic has a help line with this text
 //   # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host
 //   # status: 1                                      0 to 3; without it 0, or not 0 where errors are expected
@@ -26,6 +27,7 @@ struct ExpectedError {
   int line = 0;
   std::string code, text;
   std::vector<std::string> helps;
+  std::string severity = "error";
 };
 
 struct Counter {
