@@ -2,24 +2,6 @@
 // Owns Value, ArrayData (what a name holds), Storage (memory a name owns for life) and Scope. Promises:
 // arrays are values; who owns a storage and who merely still sees its old contents is always known (see Note
 // [Places]).
-//
-// Note [Places]. Each ArrayData is one holder of one array value, and only a bound one is ever written.
-// - A place (what a name, a field or a list element holds) has a bound ArrayData that is no other place's.
-//   Evaluator::bind_value alone makes it, always a new one, whatever the value came from.
-// - All else is a temporary: what an operation gave, an argument, a value kept for later. It goes on meaning
-//   the same value, so many may refer to it, and two places bound to one temporary are apart.
-// - Reading a name gives the place itself. Who keeps that while other code runs that may write (operands,
-//   arguments, what a loop goes over) keeps Evaluator::hold of it instead, which is a temporary.
-// - A storage is owned by one ArrayData, the place that writes there. All others that share it are aliases
-// and
-//   stand in its list: they get the old contents, as a value or a copy, before the owner is written
-//   (detach_aliases), and a graph that writes it is launched (detach_for_launch). The owner keeps the
-//   storage, so that a graph that captured it goes on seeing it.
-// - A place bound to a temporary that owns its storage takes that over; an alias takes a storage over when no
-//   owner is left. Neither happens to a storage that a graph uses, which is written out of sight.
-// - In a capture, what comes from outside and is an alias gets a storage of its own at its first use
-//   (Evaluator::settle_outside): what the graph reads is then written by nobody else.
-// check_places() holds these up after each statement where GK_STRESS is set.
 #pragma once
 
 #include <functional>
@@ -34,6 +16,23 @@
 #include "runtime/base/dtype.h"
 
 namespace gk::sema {
+
+// Note [Places]. Each ArrayData is one holder of one array value, and only a bound one is ever written.
+// - A place (what a name, a field or a list element holds) has a bound ArrayData that is no other place's.
+//   Evaluator::bind_value alone makes it, always a new one, whatever the value came from.
+// - All else is a temporary: what an operation gave, an argument, a value kept for later. It goes on meaning
+//   the same value, so many may refer to it, and two places bound to one temporary are apart.
+// - Reading a name gives the place itself. Who keeps that while other code runs that may write (operands,
+//   arguments, what a loop goes over) keeps Evaluator::hold of it instead, which is a temporary.
+// - A storage is owned by one ArrayData, the place that writes there. All that share it otherwise are aliases
+//   and stand in its list: they get the old contents, as a value or a copy, before the owner is written
+//   (detach_aliases) and before a graph that writes it is launched (detach_for_launch). The owner keeps the
+//   storage, so that a graph that captured it goes on seeing it.
+// - A place bound to a temporary that owns its storage takes that over; an alias takes a storage over when no
+//   owner is left. Neither happens to a storage that a graph uses, which is written out of sight.
+// - In a capture, what comes from outside and is an alias gets a storage of its own at its first use
+//   (Evaluator::settle_outside): what the graph reads is then written by nobody else.
+// check_places() holds these up after each statement where GK_STRESS is set.
 
 enum class Placement : uint8_t { Device, Pinned, Host };
 
