@@ -180,6 +180,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.unchecked = o.unchecked;
   eval.importer = engine::make_importer(impl->sources);
   eval.interrupted = [p = impl.get()] { return p->interrupt_flag.load(std::memory_order_relaxed); };
+  eval.warn = [p = impl.get()](const Error& e) { p->warn(e); };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;

@@ -462,7 +462,8 @@ Result<Value> list(Evaluator& ev, Call& call) {
       GK_TRY(auto v, ev.call_lambda(call.args[1].value,
                                     {n ? Value::host(i) : Value::unknown_host(DType::I64)}, call.span));
       GK_TRY(v, ev.settled(v, call.span));
-      r.items->items.push_back(ev.bind_value(v));
+      GK_TRY(auto held, ev.hold(v, call.span));
+      r.items->items.push_back(std::move(held));
     }
     if (!n) return Value::unknown();
     return r;
@@ -471,7 +472,7 @@ Result<Value> list(Evaluator& ev, Call& call) {
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
     GK_TRY(auto element, ev.settled(a.value, a.span));
-    r.items->items.push_back(ev.bind_value(element));
+    r.items->items.push_back(std::move(element));
   }
   return r;
 }

@@ -29,6 +29,11 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
   auto callee = e.lhs->kind == ExprKind::Name ? eval_name(*e.lhs, scope, Meant::Call) : eval(*e.lhs, scope);
   if (!callee) return fail(unknown_callee(std::move(callee.error()), e, scope));
   const Value f = std::move(*callee);
+  GK_TRY(auto call, eval_arguments(e, f, scope));
+  return call_value(f, call, scope);
+}
+
+Result<Call> Evaluator::eval_arguments(const Expr& e, const Value& f, const ScopePtr& scope) {
   Call call;
   call.span = e.span;
   call.callee = e.lhs->kind == ExprKind::Name ? e.lhs->text : "this";
@@ -38,8 +43,16 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
     arg.name = a.name;
     arg.span = a.value->span;
     arg.is_mut = a.is_mut;
+    if (!call.args.empty() && may_write(*a.value, scope))
+      for (auto& earlier : call.args) {
+        if (earlier.is_mut) continue;
+        if (!earlier.given) earlier.given = std::make_shared<const Value>(earlier.value);
+        GK_TRY(earlier.value, hold(earlier.value, earlier.span));
+      }
     if (a.is_mut) {
-      GK_TRY(arg.place, mut_argument(*a.value, scope));
+      GK_TRY(auto target, find_place(*a.value, scope));
+      GK_TRY(arg.place, mut_argument(*a.value, target));
+      arg.within = std::move(target.within);
       arg.value = *arg.place;
     } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin &&
                takes_list(f.text, call.args.size())) {
@@ -47,19 +60,17 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
       arg.value.kind = VKind::List;
       arg.value.items = std::make_shared<Aggregate>();
       for (const auto& x : a.value->elements) {
-        GK_TRY(auto item, eval(*x, scope));
+        GK_TRY(auto item, eval_after(arg.value.items->items, *x, scope));
         arg.value.items->items.push_back(std::move(item));
       }
     } else {
-      for (auto& earlier : call.args)
-        if (!earlier.is_mut && writes(*a.value)) earlier.value = hold(earlier.value);
       GK_TRY(arg.value, eval(*a.value, scope));
     }
     if (arg.value.kind == VKind::None)
       return fail(ErrorKind::Type, "E0202", "this argument gives no value", arg.span);
     call.args.push_back(std::move(arg));
   }
-  return call_value(f, call, scope);
+  return call;
 }
 
 Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& scope) {
@@ -130,7 +141,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     auto v = std::make_shared<Variable>();
     v->is_param = true;
     v->span = l.params[i].span;
-    v->value = args[i];
+    GK_TRY(v->value, hold(args[i], span));
     inner->names[l.params[i].name] = v;
   }
   if (++call_depth_ > 200) {
@@ -163,7 +174,8 @@ Result<void> Evaluator::check_overlap(const Call& call) {
       if (i == j) continue;
       bool overlap = false;
       for_each_array(*call.args[i].place, [&](const ArrayPtr& a) {
-        for_each_array(call.args[j].value, [&](const ArrayPtr& b) {
+        const auto& other = call.args[j];
+        for_each_array(other.given ? *other.given : other.value, [&](const ArrayPtr& b) {
           overlap = overlap || a == b ||
                     (a->storage && a->storage == b->storage && a->storage->owner == a.get() &&
                      a->storage->owner == b.get());
@@ -263,10 +275,11 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     known_call.argument(value, p.is_mut ? given[i]->place : nullptr);
     if (value.is_literal()) value.array->bound = true;
     shared_call.argument(value, p.is_mut);
-    if (p.is_mut)
+    if (p.is_mut) {
       v->target = given[i]->place;
-    else
-      v->value = value;
+    } else {
+      GK_TRY(v->value, hold(value, given[i]->span));
+    }
     if (p.name != "_") inner->names[p.name] = v;
   }
   const auto in_this_call = [&](Error e) {
@@ -336,7 +349,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
   inner->parent = scope;
   inner->function_boundary = true;
   std::vector<std::shared_ptr<Value>> places;
-  auto saved = std::exchange(trace_, std::make_unique<Trace>(false));
+  auto saved = std::exchange(trace_, std::make_unique<Trace>(false, capture_depth_));
   call_stack_.push_back(&fn);
   ++call_depth_;
   auto body = [&]() -> Result<void> {
@@ -352,7 +365,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       if (p.type) {
         GK_TRY(v->value,
                conform(Value::unknown(), *p.type, inner, true, p.span, fmt::format("`{}`", p.name)));
-        v->value = bind_value(v->value);
+        GK_TRY(v->value, bind_value(v->value, p.span));
       }
       if (p.is_mut) {
         places.push_back(std::make_shared<Value>(v->value));

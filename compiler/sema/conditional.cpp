@@ -91,6 +91,7 @@ struct Evaluator::Body {
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
+  if (running()) changes_.note(var, trace_->root().id());
   if (bodies_.empty() || var->depth >= bodies_.size()) return;
   for (auto& r : bodies_.back())
     if (r.var == var) {

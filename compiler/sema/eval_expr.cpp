@@ -83,6 +83,9 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
         if (a.is_scalar() && a.known && (a.scalar.i != 0) == (e.binary == BinaryOp::Or)) return a;
+        if (may_write(*e.rhs, scope)) {
+          GK_TRY(a, hold(a, e.lhs->span));
+        }
         GK_TRY(auto b, eval(*e.rhs, scope));
         GK_CHECK(check(b, *e.rhs));
         if (a.is_unknown() || b.is_unknown()) return Value::unknown();
@@ -98,7 +101,9 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       GK_TRY(auto v, eval(*at, scope));
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
-        if (writes(*x.rhs)) v = hold(v);
+        if (may_write(*x.rhs, scope)) {
+          GK_TRY(v, hold(v, x.span));
+        }
         auto right = eval(*x.rhs, scope);
         if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
         const Value r = std::move(*right);
@@ -144,7 +149,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.kind = VKind::Tuple;
       v.items = std::make_shared<Aggregate>();
       for (const auto& x : e.elements) {
-        GK_TRY(auto item, eval(*x, scope));
+        GK_TRY(auto item, eval_after(v.items->items, *x, scope));
         GK_TRY(item, settled(item, x->span));
         v.items->items.push_back(std::move(item));
       }
@@ -172,6 +177,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
     }
   }
   return fail(ErrorKind::Internal, "E0901", "an expression of no kind", e.span);
+}
+
+Result<Value> Evaluator::eval_after(std::vector<Value>& before, const Expr& e, const ScopePtr& scope) {
+  if (!before.empty() && may_write(e, scope))
+    for (Value& v : before) {
+      GK_TRY(v, hold(v, e.span));
+    }
+  return eval(e, scope);
 }
 
 Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
@@ -348,7 +361,7 @@ Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope
                     .help("use `zeros(f32[0])`"));
   std::vector<Value> items;
   for (const auto& x : e.elements) {
-    GK_TRY(auto v, eval(*x, scope));
+    GK_TRY(auto v, eval_after(items, *x, scope));
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())
       return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)),

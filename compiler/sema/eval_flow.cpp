@@ -112,7 +112,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
     };
     GK_TRY(held, hold_numbers(names, scope, {body}, &s, s.span));
     forget();
-    if (!held.changed() || writes(*s.rhs)) return c;
+    if (!held.changed() || may_write(*s.rhs, scope)) return c;
     return eval(*s.rhs, scope);
   };
   if (!running()) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 #include "compiler/syntax/parse.h"
 
@@ -94,7 +95,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       over = over || errors_.size() >= kMostErrors;
       if (over) {
         // What was piled up for the failed statement is dropped; names keep what they had.
-        trace_ = std::make_unique<Trace>(running());
+        drop_trace();
         break;
       }
     }
@@ -141,7 +142,7 @@ Result<void> Evaluator::define_once(const std::string& name, Span span, bool aga
 Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scope) {
   auto r = exec_block(body, scope, nullptr);
   if (!r) {
-    trace_ = std::make_unique<Trace>(running());
+    drop_trace();
     return fail(std::move(r.error()));
   }
   return flush(body.span);
@@ -277,6 +278,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
   }
   if (unit) GK_CHECK(flush(s.span));
+  GK_CHECK(check_places(scope, s.span));
   return Flow::Next;
 }
 
@@ -295,6 +297,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->depth = bodies_.size();
     var->capture_depth = capture_depth_;
     if (s.bind == BindKind::Const) ++definitions_;
+    var->unit = trace_->root().id();
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -348,7 +351,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
         var->value = v;
       } else {
         bool immutable_scalar = s.bind == BindKind::Let;
-        var->value = bind_value(v);
+        GK_TRY(var->value, bind_value(v, at));
         if (var->value.is_scalar() && immutable_scalar && is_integer(var->value.scalar.dtype))
           var->value.text = b.name;
         else if (var->value.is_scalar())
@@ -430,14 +433,6 @@ Result<bool> Evaluator::append_text(const Stmt& s, const ScopePtr& scope) {
 Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   GK_TRY(const bool appended, append_text(s, scope));
   if (appended) return {};
-  auto op_of = [](AssignOp op) {
-    switch (op) {
-      case AssignOp::Add: return BinaryOp::Add;
-      case AssignOp::Sub: return BinaryOp::Sub;
-      case AssignOp::Mul: return BinaryOp::Mul;
-      default: return BinaryOp::Div;
-    }
-  };
   ++eager_depth_;
   auto r = eval(*s.rhs, scope);
   --eager_depth_;
@@ -446,16 +441,12 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
   Value v = std::move(*r);
   if (v.kind == VKind::None)
     return fail(ErrorKind::Type, "E0202", "this gives no value to assign", s.rhs->span);
-  if (s.assign_op != AssignOp::Set) {
-    // `x[m] .+= e` computes on the whole of x and keeps what the mask selects.
-    GK_TRY(auto masked, masked_base(*s.lhs, scope));
-    Value old = masked.value_or(Value::none());
-    if (!masked) {
-      GK_TRY(old, eval(*s.lhs, scope));
-    }
-    GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
-  }
+  const bool combines = s.assign_op != AssignOp::Set;
   if (!s.elementwise) {
+    if (combines) {
+      GK_TRY(auto old, eval(*s.lhs, scope));
+      GK_TRY(v, binary(combining(s.assign_op), old, v, nullptr, s.op_span));
+    }
     if (s.lhs->kind != ExprKind::Name) {
       if (auto target = place(*s.lhs, scope); target && *target && (*target)->is_scalar())
         return fail(no_storage(s, **target, scope));
@@ -472,19 +463,27 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     if (var->capture_depth < capture_depth_ && !var->value.is_unknown()) return fail(frozen(s, *var));
     GK_TRY(v, settled(v, s.rhs->span));
     GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
-    Value bound = bind_value(v);
+    GK_TRY(auto bound, bind_value(v, s.rhs->span));
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
+    ++var->changes;
+    var->changed = s.span;
     name_arrays(var->value, s.lhs->text);
     return {};
   }
-  GK_TRY(auto target, place(*s.lhs, scope));
-  if (target && (*target).kind != VKind::Unknown && !target->is_array() && !target->is_aggregate())
-    return fail(no_storage(s, *target, scope));
-  if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
-  GK_TRY(auto base, place(*s.lhs->lhs, scope));
-  return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
+  // The right side is as if first, whatever the indices on the left do and whichever part is written first.
+  if (v.is_aggregate() || may_write(*s.lhs, scope)) {
+    GK_TRY(v, hold(v, s.rhs->span));
+  }
+  GK_TRY(auto target, find_place(*s.lhs, scope));
+  if (target.part_of) return write_indexed(*target.part_of, s, std::move(v), scope);
+  if (target.value->kind != VKind::Unknown && !target.value->is_array() && !target.value->is_aggregate())
+    return fail(no_storage(s, *target.value, scope));
+  if (combines) {
+    GK_TRY(v, binary(combining(s.assign_op), *target.value, v, nullptr, s.op_span));
+  }
+  return write_place(*target.value, v, s.lhs->span, s.rhs->span);
 }
 
 }  // namespace gk::sema

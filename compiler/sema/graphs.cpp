@@ -82,8 +82,15 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   if (capturing())
     return fail(make_error(ErrorKind::Capture, "E0707", "a capture inside a capture", body.span)
                     .help("make the inner graph first"));
+  GK_CHECK(refuse_in_roll(body.span));
   GK_CHECK(flush(body.span));
   CaptureGuard guard(*this);
+  std::vector<GraphObject::Seen> seen;
+  struct Watch {
+    Evaluator& ev;
+    ~Watch() { ev.seen_ = nullptr; }
+  } watch{*this};
+  seen_ = &seen;
   {
     auto inner = std::make_shared<Scope>();
     inner->parent = scope;
@@ -98,7 +105,17 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   }
   node->reads = trace_->reads();
   node->writes = trace_->writes();
+  node->seen = std::move(seen);
+  for (auto& x : node->seen)
+    if (auto v = x.var.lock())
+      for_each_array(v->value, [&](const ArrayPtr& a) {
+        if (contains(node->reads, a->storage) || contains(node->writes, a->storage))
+          x.storages.push_back(a->storage);
+      });
+  for (const auto* used : {&node->reads, &node->writes})
+    for (const auto& s : *used) s->captured = true;
   Unit unit = trace_->take();
+  for (const auto& s : unit.slots) s->captured = true;
   unit.span = body.span;
   return unit;
 }
@@ -232,12 +249,18 @@ Result<Value> Evaluator::instantiate(const Value& g, Span span) {
   return v;
 }
 
+Result<void> Evaluator::refuse_in_roll(Span span) {
+  if (rolling_ == 0) return {};
+  roll_failed_ = true;
+  return fail(ErrorKind::Internal, "E0901", "loop not rolled", span);
+}
+
 Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
   if (capturing())
     return fail(make_error(ErrorKind::Unsupported, "E0405",
                            "launching a graph inside a capture is not yet implemented", span)
                     .help("write the work itself in the capture"));
-  if (rolling_ > 0) roll_failed_ = true;
+  GK_CHECK(refuse_in_roll(span));
   if (!running()) return {};
   note_outside();
   GK_CHECK(flush(span));
@@ -250,6 +273,7 @@ Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
     }
     exec = v.graph->exec;
   }
+  warn_of_changes(*v.graph, span);
   for (const auto& n : v.graph->nodes) GK_CHECK(detach_for_launch(n.writes, span));
   auto r = effects_->launch(exec, times);
   if (!r) return fail(std::move(r.error()).at(span));
@@ -280,22 +304,7 @@ Result<Value> Evaluator::eval_launch(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto f, eval(*target.lhs, scope));
     if (f.kind == VKind::Kernel) {
       if (has_times) return fail(ErrorKind::Type, "E0206", "`times` is for graphs", e.span);
-      Call call;
-      call.span = target.span;
-      call.callee = f.callable->kernel->name;
-      for (const auto& a : target.args) {
-        CallArg arg;
-        arg.name = a.name;
-        arg.span = a.value->span;
-        arg.is_mut = a.is_mut;
-        if (a.is_mut) {
-          GK_TRY(arg.place, mut_argument(*a.value, scope));
-          arg.value = *arg.place;
-        } else {
-          GK_TRY(arg.value, eval(*a.value, scope));
-        }
-        call.args.push_back(std::move(arg));
-      }
+      GK_TRY(auto call, eval_arguments(target, f, scope));
       return launch_kernel(*f.callable, call, threads);
     }
   }
@@ -314,6 +323,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   GK_TRY(auto target, eval(*s.target, scope));
   if (target.is_unknown()) return {};
   if (capturing()) return fail(ErrorKind::Capture, "E0703", "an update inside a capture", s.span);
+  GK_CHECK(refuse_in_roll(s.span));
   if (s.body) {
     if (target.kind != VKind::NodeRef)
       return fail(make_error(ErrorKind::Type, "E0705",
@@ -369,7 +379,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   for (const auto& r : s.rebinds) {
     GK_TRY(auto from, eval(*r.from, scope));
     GK_TRY(auto to, eval(*r.to, scope));
-    if (to.is_array() && !to.array->bound)
+    if (to.is_array() && !to.array->named)
       return fail(
           make_error(ErrorKind::Capture, "E0706", "a rebinding is to an array with a name", r.to->span)
               .help("give it one: `var y = …`"));
@@ -380,6 +390,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     if (from.is_unknown() || to.is_unknown()) return {};
     if (!from.is_array() || !to.is_array())
       return fail(ErrorKind::Type, "E0706", "a rebinding is from one array to another", r.span);
+    GK_CHECK(own(to.array, r.span));
     GK_CHECK(materialise(from.array, r.span));
     GK_CHECK(materialise(to.array, r.span));
     if (!from.array->type.same_as(to.array->type))
@@ -396,7 +407,6 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     if (from.array->storage->placement != to.array->storage->placement)
       return fail(ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides", r.span);
     pairs.emplace_back(from.array->storage, to.array->storage);
-    GK_CHECK(own(to.array, r.span));
   }
   auto map = [&](const StoragePtr& x) {
     for (auto& [f, t] : pairs)
@@ -418,10 +428,14 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
         }
         x = map(x);
       }
+  for (auto& n : nodes)
+    for (auto& x : n.seen)
+      for (auto& storage : x.storages) storage = map(storage);
   if (running()) {
     auto r = effects_->rebind(g.handle, pairs);
     if (!r) return fail(std::move(r.error()).at(s.span));
   }
+  for (auto& [from, to] : pairs) to->captured = true;
   g.nodes = std::move(nodes);
   return {};
 }

@@ -172,16 +172,6 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
   return p;
 }
 
-Result<std::optional<Value>> Evaluator::masked_base(const Expr& e, const ScopePtr& scope) {
-  if (e.kind != syntax::ExprKind::IndexOp || e.indices.size() != 1 || e.indices[0].kind != Index::Kind::Expr)
-    return std::optional<Value>{};
-  GK_TRY(auto base, eval(*e.lhs, scope));
-  if (!base.is_array()) return std::optional<Value>{};
-  GK_TRY(auto index, eval(*e.indices[0].expr, scope));
-  if (!index.is_array() || !is_bool(index.array->type.dtype)) return std::optional<Value>{};
-  return std::optional<Value>{base};
-}
-
 Result<ArrayPtr> Evaluator::apply_slice(const ArrayPtr& a, const IndexPlan& p, Span span) {
   ArrayPtr r = a;
   bool slices = false;
@@ -217,6 +207,11 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     return base;
   }
   if (base.kind == VKind::Type) return type_of_expr(e, scope);
+  for (const auto& ix : e.indices)
+    for (const auto* part : {&ix.expr, &ix.start, &ix.stop, &ix.step})
+      if (*part && may_write(**part, scope)) {
+        GK_TRY(base, hold(base, e.lhs->span));
+      }
   if (base.kind == VKind::List || base.kind == VKind::Tuple || base.kind == VKind::Strings) {
     if (e.indices.size() != 1 || e.indices[0].kind != Index::Kind::Expr)
       return fail(ErrorKind::Type, "E0202", fmt::format("{} takes one number as index", describe(base)),

@@ -52,6 +52,19 @@ std::vector<ArrayPtr> leaves(const Value& v) {
   return out;
 }
 
+// Whether a place other than these was written since.
+bool wrote_beside(const Trace& trace, const Trace::Written& before, const std::set<const ArrayData*>& known) {
+  for (const auto& [s, v] : trace.written_values()) {
+    const auto it = before.values.find(s);
+    if ((it == before.values.end() || it->second != v) && !known.contains(s->owner)) return true;
+  }
+  const auto& cells = trace.cells();
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].now != (i < before.cells.size() ? before.cells[i] : -1) &&
+        !known.contains(cells[i].array.get()))
+      return true;
+  return false;
+}
 }  // namespace
 
 Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value index) {
@@ -92,7 +105,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     }
     if (over.is_array()) {
       GK_TRY(index, index_first(over, 0, s.rhs->span));
-      index = bind_value(index);
+      GK_TRY(index, bind_value(index, s.rhs->span));
     }
     std::set<std::string> names;
     assigned_names(*s.body, names);
@@ -124,7 +137,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   } else {
     hi = over.is_array() ? over.array->type.dims[0].value : static_cast<int64_t>(over.items->items.size());
   }
-  Value held = over.is_array() ? bind_value(over) : over;  // the loop sees the array as it is now
+  GK_TRY(auto held, hold(over, s.rhs->span));  // the loop sees the array or list as it is now
   if (over.is_array()) {
     GK_TRY(auto looped, try_device_for(s, scope, held, lo, hi));
     if (looped) return Flow::Next;
@@ -158,7 +171,6 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     Value before;
     bool rebound;
     std::vector<ArrayPtr> leaves;
-    std::vector<ir::ValueId> pending;
   };
   std::vector<Carried> carried;
   for (const auto& n : names) {
@@ -172,9 +184,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     // A rebound name from outside a capture is an error that the ordinary way reports.
     if (re && (v->kind != syntax::BindKind::Var || v->is_param)) return false;
     if (re && v->capture_depth < capture_depth_) return false;
-    Carried c{v, v->get(), re, leaves(v->get()), {}};
-    for (const auto& a : c.leaves) c.pending.push_back(a->pending);
-    carried.push_back(std::move(c));
+    carried.push_back({v, v->get(), re, leaves(v->get())});
   }
   if (carried.empty()) return false;
   // Written places give up their aliases first, so that no alias sees a value of the loop's inside.
@@ -194,6 +204,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       GK_TRY(auto id, value_of(a, s.span));
       initial.push_back(id);
     }
+  for (const auto& c : carried)
+    if (c.rebound) changes_.note(c.var, trace_->root().id());
+  // From here on all that changes is noted, so that it can be taken back.
+  Changes before = std::exchange(changes_, Changes(true));
   auto first = static_cast<ir::ValueId>(m.value_types.size());
   ir::Type index_type;
   index_type.dtype = DType::I64;
@@ -207,7 +221,6 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
           inner.params.push_back(p);
           auto a = trace_->pending(v.array->type, p);
           a->bound = true;
-          a->capture_depth = capture_depth_;
           return Value::of_array(a);
         }
         Value r = v;
@@ -222,6 +235,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       for (auto& a : c.leaves) {
         auto p = m.new_value(a->type);
         inner.params.push_back(p);
+        changes_.note(a);
         trace_->write(*a, p);
       }
     }
@@ -259,9 +273,11 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   std::vector<ir::Type> types;
   std::vector<ir::Node> invariant;
   std::vector<ArrayPtr> finals;
-  std::set<ArrayData*> known;
+  std::set<const ArrayData*> known;
+  std::set<const Variable*> names;
   if (ok) {
     for (auto& c : carried) {
+      names.insert(c.var.get());
       auto now = leaves(c.var->get());
       ok = ok && now.size() == c.leaves.size();
       for (size_t i = 0; ok && i < now.size(); ++i) {
@@ -275,11 +291,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     }
     for (const auto& a : trace_->live_since(first))
       if (!known.contains(a.get())) ok = false;
-    // A lambda may have written to what the text of the body does not name.
-    for (const auto& [storage, value] : trace_->written_values())
-      ok = ok && (value < first || std::any_of(known.begin(), known.end(), [&](const ArrayData* a) {
-                    return a->storage.get() == storage;
-                  }));
+    ok = ok && !changes_.beside(known, names) && !wrote_beside(*trace_, written, known);
     if (ok) invariant = take_invariants(inner);
     ok = ok && is_recurrence(m, inner);
     std::optional<Shape> space;
@@ -288,16 +300,14 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       space = t.shape();
     }
   }
+  Changes tried = std::exchange(changes_, std::move(before));
   if (!ok) {
-    for (auto& c : carried) {
-      c.var->get() = c.before;
-      for (size_t i = 0; i < c.leaves.size(); ++i)
-        if (!c.leaves[i]->storage) c.leaves[i]->pending = c.pending[i];
-    }
+    tried.undo();
     trace_->restore(std::move(written));
     if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
     return false;
   }
+  changes_.add(std::move(tried));
   std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
   ir::Node loop;
   loop.op = ir::Op::Loop;

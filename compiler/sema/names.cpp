@@ -84,7 +84,10 @@ Error Evaluator::unknown_name(std::string_view name, const ScopePtr& scope, Span
 
 Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope, Meant meant) {
   std::shared_ptr<Variable> hidden;
-  if (auto v = lookup(e.text, scope, &hidden)) return v->get();
+  if (auto v = lookup(e.text, scope, &hidden)) {
+    note_seen(e.text, v);
+    return v->get();
+  }
   if (hidden) return fail(hidden_name(e.text, *hidden, e.span, meant));
   if (auto t = parse_dtype(e.text)) {
     Value v;

@@ -40,4 +40,13 @@ std::string_view written(ir::Op op) {
   return ir::info(op).name;
 }
 
+syntax::BinaryOp combining(syntax::AssignOp op) {
+  switch (op) {
+    case syntax::AssignOp::Add: return syntax::BinaryOp::Add;
+    case syntax::AssignOp::Sub: return syntax::BinaryOp::Sub;
+    case syntax::AssignOp::Mul: return syntax::BinaryOp::Mul;
+    default: return syntax::BinaryOp::Div;
+  }
+}
+
 }  // namespace gk::sema

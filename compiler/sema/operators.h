@@ -16,4 +16,7 @@ std::optional<ir::Op> op_of(syntax::BinaryOp op);
 /// How an operation is written: its operator, else its name.
 std::string_view written(ir::Op op);
 
+/// What `+=` and its like combine with; `op` is not Set.
+syntax::BinaryOp combining(syntax::AssignOp op);
+
 }  // namespace gk::sema

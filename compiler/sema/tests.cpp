@@ -161,7 +161,7 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   if (r)
     return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text),
                 s.span);
-  trace_ = std::make_unique<Trace>(true);
+  drop_trace();
   if (r.error().code == s.text) return {};
   return r;
 }
@@ -185,7 +185,10 @@ Result<void> Evaluator::run_apart(const syntax::Block& body, const ScopePtr& sco
   };
   std::vector<Kept> kept;
   for (const auto& [name, var] : scope->names)
-    if (var->kind == syntax::BindKind::Var) kept.push_back({var, var->value, hold(var->value)});
+    if (var->kind == syntax::BindKind::Var) {
+      GK_TRY(auto contents, hold(var->value, body.span));
+      kept.push_back({var, var->value, std::move(contents)});
+    }
   auto result = run_body(body, scope);
   auto restore = [&]() -> Result<void> {
     for (const Kept& k : kept) {

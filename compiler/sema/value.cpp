@@ -10,6 +10,24 @@ ArrayData::~ArrayData() {
   if (storage && storage->owner == this) storage->owner = nullptr;
 }
 
+void add_alias(Storage& s, const ArrayPtr& a) {
+  // Those that are gone are taken out before the list grows.
+  if (s.aliases.size() == s.aliases.capacity() && s.aliases.size() >= 8)
+    std::erase_if(s.aliases, [&](const auto& w) {
+      const auto other = w.lock();
+      return !other || other->storage.get() != &s;
+    });
+  s.aliases.push_back(a);
+}
+
+std::vector<ArrayPtr> live_aliases(Storage& s) {
+  std::vector<ArrayPtr> live;
+  for (auto& w : s.aliases)
+    if (auto a = w.lock(); a && a->storage.get() == &s && s.owner != a.get()) live.push_back(a);
+  s.aliases.assign(live.begin(), live.end());
+  return live;
+}
+
 Value Value::none() {
   Value v;
   v.kind = VKind::None;

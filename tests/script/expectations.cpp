@@ -43,7 +43,8 @@ struct Directive {
 };
 std::optional<Directive> find_directive(std::string_view line) {
   static constexpr std::string_view kNames[] = {"expect+", "expect", "error",     "help",   "fixed",
-                                                "prints",  "status", "structure", "option", "skip"};
+                                                "prints",  "status", "structure", "option", "skip",
+                                                "warning"};
   for (size_t at = line.find("# "); at != std::string_view::npos; at = line.find("# ", at + 2)) {
     std::string_view comment = line.substr(at + 2);
     for (std::string_view name : kNames)
@@ -67,9 +68,9 @@ bool apply(const Directive& d, int line, Expectations& e) {
     e.output.emplace_back(rest);
     return d.name == "expect" || e.output.size() > 1;
   }
-  if (d.name == "error") {
+  if (d.name == "error" || d.name == "warning") {
     std::string_view code = next_word(rest);
-    e.errors.push_back({line, std::string(code), std::string(rest), {}, {}});
+    e.errors.push_back({line, std::string(code), std::string(rest), {}, {}, std::string(d.name)});
     return code.size() == 5 && code[0] == 'E';
   }
   if (d.name == "help") {

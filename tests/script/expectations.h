@@ -5,6 +5,7 @@
 //   print(x)            # expect: [1. 2.]            the next line of standard output
 //                       # expect+: [3. 4.]           and the one after it
 //   let z = x + y       # error: E0301 cannot add    a diagnostic of this code on this line with this text in it
+//   dt = 0.25           # warning: E0720 the graph    a warning likewise; every warning that has a line is expected
 //   # help: convert one side                       and that diagnostic has a help line with this text
 //   # fixed: let z = f64(x) + y                    and with this line, as the help has it, there is no such error
 //   # fixed -2: var x = [1, 2]                     the same for the line two above it
@@ -36,6 +37,7 @@ struct ExpectedError {
   std::string code, text;
   std::vector<std::string> helps;
   std::vector<Fix> fixes;
+  std::string severity = "error";
 };
 
 struct Counter {
