@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <unordered_map>
 
 namespace gk::engine {
 
 namespace {
 
-constexpr size_t kMaxEntries = 8192;
-constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
+constexpr size_t kMostKernels = 8192;
+constexpr size_t kBytesOfStep = 2048;  // about what a loaded one takes
+constexpr size_t kManyKernels = 8;     // from here on compiling them is worth telling
 
 // A kernel of the program's own, told by text and places: evaluators that lower one definition each for
 // themselves ask for one program. The text is made once a kernel.
@@ -27,7 +29,7 @@ int64_t kernel_number(const std::shared_ptr<const ir::Kernel>& k) {
   std::lock_guard lock(mutex);
   if (auto it = by_address.find(k.get()); it != by_address.end() && it->second.kernel.lock() == k)
     return it->second.number;
-  if (by_address.size() >= kMaxEntries || by_text.size() >= kMaxEntries) {
+  if (by_address.size() >= kMostKernels || by_text.size() >= kMostKernels) {
     by_address.clear();
     by_text.clear();  // numbers are never given again: at worst something is loaded twice
   }
@@ -177,14 +179,14 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
   std::string key = structure_key(m);
   if (shape.given()) key += fmt::format("|{}|{}", shape.grid, shape.shared_bytes);
   std::lock_guard lock(mutex_);
-  if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
+  if (auto* known = entries_.find(key); known && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
-    return it->second;
+    return *known;
   }
   GK_TRY(auto loaded, make(runtime, m, asker, shape));
-  if (entries_.size() >= kMaxEntries) entries_.clear();
-  entries_[std::move(key)] = loaded;
+  const auto weight = static_cast<int64_t>(key.size() + kBytesOfStep * (1 + loaded->program().steps.size()));
+  entries_.put(std::move(key), loaded, weight);
   return loaded;
 }
 

@@ -85,6 +85,9 @@ Result<ArrayPtr> Evaluator::broadcast_to(const ArrayPtr& a, const ir::Dims& dims
 Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span span) {
   for (const auto& a : args)
     if (a.is_unknown()) return Value::unknown();
+  if (comes_from_call(args))
+    return on_host(
+        args, [op, span](Evaluator& ev, const std::vector<Value>& a) { return ev.elementwise(op, a, span); });
   // Lift over records, lists and tuples of the same structure.
   const Value* aggregate = nullptr;
   for (const auto& a : args)
@@ -244,6 +247,10 @@ Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {
       return elementwise(ir::Op::Neg, {v}, span);
     case UnaryOp::BitNot: return elementwise(ir::Op::BitNot, {v}, span);
     case UnaryOp::Not: {
+      if (comes_from_call(v))
+        return on_host({v}, [span](Evaluator& ev, const std::vector<Value>& a) {
+          return ev.unary(UnaryOp::Not, a[0], span);
+        });
       if (v.is_scalar() && is_bool(v.scalar.dtype)) {
         Value r = v;
         r.scalar = Scalar::of_bool(v.scalar.i == 0);

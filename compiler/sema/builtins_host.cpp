@@ -67,6 +67,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.flush(call.span));
   auto sync = ev.effects()->synchronize();
   if (!sync) return fail(std::move(sync.error()).at(call.span));
+  ev.note_outside();
   ev.effects()->print(line + "\n");
   return Value::none();
 }
@@ -190,6 +191,7 @@ Result<Value> load(Evaluator& ev, Call& call) {
                 a.span(0));
   GK_CHECK(ev.refuse_in_capture("`load`", call.span));
   if (!ev.running()) return Value::unknown();
+  ev.note_outside();
   auto arrays = ev.effects()->load(a.value(0).text);
   if (!arrays) return fail(std::move(arrays.error()).at(call.span));
   if (arrays->size() == 1 && (*arrays)[0].first.empty()) {
@@ -254,6 +256,7 @@ Result<Value> save(Evaluator& ev, Call& call) {
                     .help("save several as `.npz`"));
   if (!ev.running()) return Value::none();
   GK_CHECK(ev.effects()->synchronize());
+  ev.note_outside();
   auto r = ev.effects()->save(path, out);
   if (!r) return fail(std::move(r.error()).at(call.span));
   return Value::none();

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/host_number.h"
+#include "compiler/sema/shared_calls.h"
 
 namespace gk::sema {
 
@@ -133,7 +135,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     if (!flow)
       r = fail(std::move(flow.error()));
     else
-      r = *flow == Flow::Return ? return_value_ : v;
+      r = *flow == Flow::Return ? std::exchange(return_value_, Value::none()) : v;
   }
   if (r) r = settled(*r, span);
   --eager_depth_;
@@ -229,6 +231,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   for (size_t i = 0; i < fn.params.size(); ++i)
     if (fn.params[i].type) bind_plain_dims(given[i]->value, *fn.params[i].type, inner);
   CheckedCall known_call(*this, c);
+  SharedCalls::Now shared_call(*this, c);
   for (size_t i = 0; i < fn.params.size(); ++i) {
     const auto& p = fn.params[i];
     auto v = std::make_shared<Variable>();
@@ -242,6 +245,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     }
     known_call.argument(value, p.is_mut ? given[i]->place : nullptr);
     if (value.is_literal()) value.array->bound = true;
+    shared_call.argument(value, p.is_mut);
     if (p.is_mut)
       v->target = given[i]->place;
     else
@@ -256,6 +260,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     return std::move(*before);
   }
   if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
+  if (auto before = shared_call.find()) return std::move(*before);
   // A captured function is checked as what it is.
   const bool as_capture = fn.captured && !running() && !capturing();
   if (as_capture) ++capture_depth_;
@@ -264,8 +269,11 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   if (as_capture) --capture_depth_;
   // Checking of a body goes on after an error in it: those were recorded.
   for (size_t i = known; i < errors_.size(); ++i) errors_[i] = in_this_call(std::move(errors_[i]));
+  if (r && fn.captured)
+    if (auto ok = check_captured_result(fn, *r); !ok) r = fail(std::move(ok.error()));
   if (!r) return fail(in_this_call(std::move(r.error())));
   known_call.keep(*r);
+  shared_call.keep(*r);
   return r;
 }
 
@@ -285,7 +293,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
     if (!flow)
       r = fail(std::move(flow.error()));
     else if (*flow == Flow::Return)
-      r = return_value_;
+      r = std::exchange(return_value_, Value::none());
     else if (*flow != Flow::Next)
       r = fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
     else
@@ -340,7 +348,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       GK_TRY(r, eval(*fn.expr, inner));
     } else {
       GK_TRY(auto flow, exec_in(*fn.body, inner, &r));
-      if (flow == Flow::Return) r = return_value_;
+      if (flow == Flow::Return) r = std::exchange(return_value_, Value::none());
       if (flow == Flow::Break || flow == Flow::Continue)
         return fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
     }

@@ -147,9 +147,8 @@ Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopeP
     auto var = lookup(n, scope, span, &why);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
       continue;
-    bool outside = false;  // the capture: rebinding it is an error of its own
-    for (auto sc = scope; sc && !sc->names.contains(n); sc = sc->parent) outside |= sc->capture_boundary;
-    if (outside) continue;
+    // Rebinding a name from outside the capture is an error of its own.
+    if (var->capture_depth < capture_depth_) continue;
     GK_TRY(auto fresh, renew(var->value, scalars, span));
     note_rebinding(var, span);
     var->value = std::move(fresh);
@@ -273,11 +272,8 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
       m->slots.push_back(std::move(info));
     }
     ir::Region r;
-    auto& params = trace_->module().params;
-    for (const Scalar& p : m->params) {
-      r.scalars.push_back(static_cast<int>(params.size()));
-      params.push_back(p);
-    }
+    for (size_t i = 0; i < m->params.size(); ++i)
+      r.scalars.push_back(trace_->scalar_slot(m->params[i], b.trace->scalar_sources()[i]));
     r.module = std::move(m);
     node.regions.push_back(std::move(r));
   }

@@ -23,9 +23,6 @@ struct Unit {
   bool declared_after = false;
 };
 
-/// A captured function compiled for one signature; the engine's.
-struct CapturedCall;
-
 class Effects {
  public:
   virtual ~Effects() = default;
@@ -53,6 +50,13 @@ class Effects {
   virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                        const std::vector<StoragePtr>& slots,
                                        const std::vector<Scalar>& scalars, Span span) = 0;
+  /// Memory that nothing but the captured function's executable keeps: temporaries, and arrays of its last
+  /// call that are gone otherwise.
+  virtual int64_t held_bytes(const std::shared_ptr<void>& handle) const = 0;
+  /// All memory there may be; 0 where nobody knows.
+  virtual int64_t memory_bytes() const = 0;
+  /// Whether the host program gave the memory up, whatever handles remain.
+  virtual bool is_given_up(const Storage& s) const = 0;
 
   virtual void print(std::string_view text) = 0;
   virtual std::string format(const interp::Array& a) = 0;

@@ -120,6 +120,7 @@ void Evaluator::declare_functions(const syntax::Module& module, const ScopePtr& 
     v->value.callable->kernel = s->kernel;
     v->value.callable->scope = scope;
     remember(scope);
+    ++definitions_;
     scope->names[s->kind == StmtKind::Fn ? s->fn->name : s->kernel->name] = v;
   }
 }
@@ -205,6 +206,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->fn = s.fn;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.fn->name] = v;
       // Once, however often the body around it is followed.
       if (!running() && checked_functions_.insert(s.fn.get()).second) GK_CHECK(check_function(*s.fn, scope));
@@ -220,6 +222,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->kernel = s.kernel;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.kernel->name] = v;
       if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
       break;
@@ -243,6 +246,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->span = s.name_span;
       v->value.kind = VKind::Type;
       v->value.type_def = def;
+      ++definitions_;
       scope->names[s.name] = v;
       break;
     }
@@ -275,6 +279,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->kind = s.bind;
     var->span = b.name_span;
     var->depth = bodies_.size();
+    var->capture_depth = capture_depth_;
+    if (s.bind == BindKind::Const) ++definitions_;
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -331,9 +337,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
           var->value.text = b.name;
         else if (var->value.is_scalar())
           var->value.text.clear();
-        for_each_array(var->value, [&](const ArrayPtr& a) {
-          if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-        });
+        name_arrays(var->value, b.name);
       }
       return {};
     };
@@ -342,9 +346,7 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     if (!r) return r;
     if (running() && eager_depth_ == 0 && !capturing()) {
       GK_CHECK(flush(s.span));
-      for_each_array(var->value, [&](const ArrayPtr& a) {
-        if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-      });
+      name_arrays(var->value, b.name);
     }
   }
   return {};
@@ -398,30 +400,20 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
                       .help(fmt::format("declare it `var {}`", s.lhs->text)));
     }
     // Rebinding a name from outside a capture would not happen at launch.
-    for (auto sc = scope; sc; sc = sc->parent) {
-      if (sc->names.contains(s.lhs->text)) break;
-      if (sc->capture_boundary && !var->value.is_unknown())
-        return fail(
-            make_error(
-                ErrorKind::Capture, "E0702",
-                fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
-                s.lhs->span)
-                .note("a capture records work on arrays; a name is bound once, when the capture is made")
-                .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
-    }
-    std::string old_name;
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage) old_name = a->storage->name;
-    });
+    if (var->capture_depth < capture_depth_ && !var->value.is_unknown())
+      return fail(
+          make_error(ErrorKind::Capture, "E0702",
+                     fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
+                     s.lhs->span)
+              .note("a capture records work on arrays; a name is bound once, when the capture is made")
+              .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
     GK_TRY(v, settled(v, s.rhs->span));
     GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
     Value bound = bind_value(v);
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
-    });
+    name_arrays(var->value, s.lhs->text);
     return {};
   }
   GK_TRY(auto target, place(*s.lhs, scope));

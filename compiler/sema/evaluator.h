@@ -14,10 +14,13 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/sema/captured_calls.h"
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/effects.h"
 #include "compiler/sema/held_numbers.h"
 #include "compiler/sema/kernel_lower.h"
+#include "compiler/sema/prologue.h"
+#include "compiler/sema/shared_calls.h"
 #include "compiler/sema/trace.h"
 #include "compiler/sema/value.h"
 #include "compiler/syntax/source.h"
@@ -56,6 +59,8 @@ struct Call {
   Span span{};
   std::vector<CallArg> args;
 };
+
+class CallKey;
 
 class Evaluator {
  public:
@@ -175,6 +180,11 @@ class Evaluator {
   Result<Value> cast_weak(const Value& v, DType t, Span span, const Value* other = nullptr);
   DType alone(const Value& v) const;       // of a scalar or array that meets nothing
   Value strengthen(const Value& v) const;  // a host number in the dtype that it has alone
+  /// Whether a captured function's call that is being traced gave some of the numbers, see Note [Prologues].
+  static bool comes_from_call(const Value& v) { return v.is_scalar() && v.scalar.origin(); }
+  static bool comes_from_call(const std::vector<Value>& args);
+  /// `step` on these numbers, now and at each later call.
+  Result<Value> on_host(const std::vector<Value>& args, HostStep step);
   static Result<Value> negated_literal(const Value& v, Span span);
   Result<Value> settled(const Value& v, Span span);  // an array literal likewise: it was given a name
   struct Meeting {
@@ -184,7 +194,7 @@ class Evaluator {
   Result<Meeting> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
   Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
-  Result<ArrayPtr> scalar_array(const Scalar& s, bool constant, Span span);
+  Result<ArrayPtr> scalar_array(const HostScalar& s, bool constant, Span span);
   Result<ArrayPtr> literal_array(const ArrayPtr& a, DType t, bool convert, Span span);
   Result<ArrayPtr> typed_number(const ArrayPtr& a, DType t, Span span);
   Result<Value> host_arithmetic(ir::Op op, const std::vector<Value>& args, Span span);
@@ -256,6 +266,12 @@ class Evaluator {
   Result<Value> call_lambda(const Value& f, std::vector<Value> args, Span span);
   Result<Value> call_type(const Value& t, Call& call, const ScopePtr& scope);
   Result<Value> call_captured(const Callable& c, Call& call, const ScopePtr& bound);
+  Result<std::shared_ptr<CapturedFn>> trace_captured(const Callable& c, Call& call, const ScopePtr& bound,
+                                                     const CallKey& key);
+  Result<Value> launch_captured(const std::shared_ptr<CapturedFn>& f, const CallKey& key,
+                                const std::vector<Value>& numbers, Span span);
+  /// E0703 where a captured function gives a function that it made.
+  Result<void> check_captured_result(const syntax::FnDef& fn, const Value& v) const;
   Result<Value> run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner);
   Result<Value> launch_kernel(const Callable& c, Call& call, int64_t threads);
   KernelOptions kernel_options(const ScopePtr& scope);
@@ -296,6 +312,20 @@ class Evaluator {
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
+  SharedCalls& shared_calls() { return shared_calls_; }
+  bool rolling() const { return rolling_ > 0; }
+  /// Something is done that a call cannot be spared: printing, files, launches.
+  void note_outside() { ++outside_; }
+  int64_t num_outside() const { return outside_; }
+  /// What functions of files see, as CallKey writes it; good for as long as there are as many definitions.
+  struct Seen {
+    int64_t definitions = -1;
+    std::string text;
+    std::vector<std::shared_ptr<const void>> keepers;
+  };
+  Seen& seen_by(const Callable& c) { return seen_by_[c.fn.get()]; }
+  /// How many constants, functions, kernels, types and modules were defined so far.
+  int64_t num_definitions() const { return definitions_; }
   /// How many mistakes were met, those included that had been told already.
   int64_t num_mistakes() const { return mistakes_; }
 
@@ -313,6 +343,7 @@ class Evaluator {
  private:
   friend struct CaptureGuard;
   friend class LoopRoller;
+  friend class Prologue;
 
   // conditional.cpp
   using Settled = std::vector<Rebound>;  // `before`: what the name holds afterwards
@@ -360,22 +391,11 @@ class Evaluator {
     bool again;  // may be defined again
   };
   std::map<std::string, Defined> defined_;  // at the top level of the file being checked
-  // A captured function, compiled for one signature.
-  struct CapturedFn {
-    std::shared_ptr<void> handle;
-    ir::Module module;
-    struct SlotSource {
-      int argument = -1;  // leaf of the arguments
-      int result = -1;    // leaf of the result
-      StoragePtr fixed;   // neither
-    };
-    std::vector<SlotSource> slots;
-    std::vector<StoragePtr> results;  // of the last call, by result leaf
-    Value result;                     // the result's structure
-    std::vector<int> written_arguments;
-  };
-  std::map<std::string, std::shared_ptr<CapturedFn>> captured_;
-  std::set<const syntax::FnDef*> frozen_scalars_;  // captured functions whose scalars steer the host
+  SharedCalls shared_calls_;
+  int64_t outside_ = 0;
+  CapturedCalls captured_;
+  std::map<const syntax::FnDef*, Seen> seen_by_;
+  int64_t definitions_ = 0;
   std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;
   int32_t next_symbol_ = 0;
   DType default_float_ = DType::F32;

@@ -57,7 +57,6 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   {
     auto inner = std::make_shared<Scope>();
     inner->parent = scope;
-    inner->capture_boundary = true;
     Value ignored = Value::none();
     ++eager_depth_;
     auto flow = exec_in(body, inner, &ignored);
@@ -198,6 +197,7 @@ Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
                     .help("write the work itself in the capture"));
   if (rolling_ > 0) roll_failed_ = true;
   if (!running()) return {};
+  note_outside();
   GK_CHECK(flush(span));
   std::shared_ptr<void> exec = v.graph->handle;
   if (v.kind == VKind::Graph) {
@@ -348,7 +348,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     for (const auto& n : g.nodes)
       used = used || contains(n.reads, from.array->storage) || contains(n.writes, from.array->storage);
     if (!used)
-      return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses {}", label(from.array->storage)),
+      return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses `{}`", this->written(r.from->span)),
                   r.from->span);
     if (from.array->storage->placement != to.array->storage->placement)
       return fail(ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides", r.span);

@@ -173,10 +173,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     bool re = rebound.contains(n);
     // A rebound name from outside a capture is an error that the ordinary way reports.
     if (re && (v->kind != syntax::BindKind::Var || v->is_param)) return false;
-    for (auto sc = scope; re && sc; sc = sc->parent) {
-      if (sc->names.contains(n)) break;
-      if (sc->capture_boundary) return false;
-    }
+    if (re && v->capture_depth < capture_depth_) return false;
     Carried c{v, v->get(), re, leaves(v->get()), {}};
     for (const auto& a : c.leaves) c.pending.push_back(a->pending);
     carried.push_back(std::move(c));

@@ -15,6 +15,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
   auto var = std::make_shared<Variable>();
   var->kind = BindKind::Const;
   var->span = s.span;
+  ++definitions_;
   scope->names[s.name] = var;
   if (!options_.importer)
     return fail(ErrorKind::Unsupported, "E0410", "imports are not available here", s.span);

@@ -77,6 +77,12 @@ ir::ValueId Trace::value_of(ArrayData& a) {
   return inputs_[s.get()] = input(slot_of(s), s->type, s->name);
 }
 
+ir::ValueId Trace::known_value(const ArrayData& a) const {
+  if (!a.storage) return a.trace == id_ ? a.pending : -1;
+  const auto it = values_.find(a.storage.get());
+  return it != values_.end() && a.storage->owner == &a ? it->second : -1;
+}
+
 ArrayPtr Trace::pending(ir::Type type, ir::ValueId v) {
   auto a = std::make_shared<ArrayData>();
   a->type = std::move(type);
@@ -119,12 +125,17 @@ void Trace::write(ArrayData& a, ir::ValueId v) {
   set_written(a.storage, v);
 }
 
-ir::ValueId Trace::param(const Scalar& s, Span span) {
+int Trace::scalar_slot(const Scalar& s, int32_t from) {
+  module_.params.push_back(s);
+  scalar_sources_.push_back(from);
+  return static_cast<int>(module_.params.size()) - 1;
+}
+
+ir::ValueId Trace::param(const Scalar& s, Span span, int32_t from) {
   ir::Attrs attrs;
-  attrs.index = static_cast<int64_t>(module_.params.size());
+  attrs.index = scalar_slot(s, from);
   attrs.value = s;
   attrs.dtype = s.dtype;
-  module_.params.push_back(s);
   ir::Node node;
   node.op = ir::Op::Param;
   node.attrs = std::move(attrs);
@@ -183,15 +194,21 @@ ir::Module Trace::take_region() {
 }
 
 Unit Trace::take() {
+  std::vector<ArrayPtr> live;
+  for (const auto& w : pending_)
+    if (auto a = w.lock()) live.push_back(std::move(a));
+  return take(live);
+}
+
+Unit Trace::take(const std::vector<ArrayPtr>& results) {
   Unit unit;
   for (const auto& s : writes_) {
     int slot = slot_of(s);
     module_.slots[static_cast<size_t>(slot)].is_output = true;
     module_.outputs.push_back({values_[s.get()], slot});
   }
-  for (const auto& w : pending_) {
-    auto a = w.lock();
-    if (!a || a->storage || a->trace != id_) continue;
+  for (const ArrayPtr& a : results) {
+    if (a->storage || a->trace != id_) continue;
     auto s = std::make_shared<Storage>();
     s->type = a->type;
     s->placement = a->wanted == Placement::Host ? Placement::Device : a->wanted;

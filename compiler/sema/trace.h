@@ -36,14 +36,22 @@ class Trace {
 
   /// The value an array has here and now (an Input node at its first use). Checking: -1.
   ir::ValueId value_of(ArrayData& a);
+  /// The value that it has here and is not read for the first time by asking; -1: the one its storage had
+  /// before, or none.
+  ir::ValueId known_value(const ArrayData& a) const;
   /// A new pending array.
   ArrayPtr pending(ir::Type type, ir::ValueId v);
   /// Makes `a`, which shares or shared a storage, a pending array with value `v`.
   void adopt(const ArrayPtr& a, ir::ValueId v);
   /// Overwrites what `a` owns. `a` must own its storage, or be pending.
   void write(ArrayData& a, ir::ValueId v);
-  /// Adds a scalar slot.
-  ir::ValueId param(const Scalar& s, Span span);
+  /// Adds a scalar slot; `from` is the number of the call that later calls fill it with, see Note
+  /// [Prologues].
+  ir::ValueId param(const Scalar& s, Span span, int32_t from = -1);
+  /// The same without a node that reads it.
+  int scalar_slot(const Scalar& s, int32_t from);
+  /// By scalar slot; -1 where it is a constant.
+  const std::vector<int32_t>& scalar_sources() const { return scalar_sources_; }
 
   size_t num_nodes() const { return nodes_; }
   Result<ir::ValueId> append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span);
@@ -67,6 +75,8 @@ class Trace {
   /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then
   /// point to their storages. Nothing is left when no output exists (module.outputs is empty).
   Unit take();
+  /// The same where `results` are all that anybody sees afterwards: other pending values get no home.
+  Unit take(const std::vector<ArrayPtr>& results);
 
   // Rolling a loop: nodes go to an inner block until the outer one is entered again; what was written can be
   // undone.
@@ -101,6 +111,7 @@ class Trace {
   std::unordered_map<Storage*, ir::ValueId> inputs_;  // the value before any write here
   std::unordered_map<Storage*, ir::ValueId> values_;  // the value now, of storages written here
   std::vector<StoragePtr> reads_, writes_;
+  std::vector<int32_t> scalar_sources_;
   std::vector<std::weak_ptr<ArrayData>> pending_;
   Trace* around_ = nullptr;
   std::vector<Cell> cells_;

@@ -16,7 +16,7 @@ Value Value::none() {
   return v;
 }
 
-Value Value::of_scalar(Scalar s) {
+Value Value::of_scalar(const Scalar& s) {
   Value v;
   v.kind = VKind::Scalar;
   v.scalar = s;
@@ -82,6 +82,14 @@ std::string describe(const Value& v) {
     case VKind::Module: return "a module";
   }
   return "a value";
+}
+
+void name_arrays(const Value& v, const std::string& name) {
+  if (v.is_array() && v.array->storage && v.array->storage->name.empty()) v.array->storage->name = name;
+  if (!v.is_aggregate()) return;
+  for (size_t i = 0; i < v.items->items.size(); ++i)
+    name_arrays(v.items->items[i], v.kind == VKind::Record ? fmt::format("{}.{}", name, v.items->names[i])
+                                                           : fmt::format("{}[{}]", name, i));
 }
 
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
+#include "compiler/sema/host_scalar.h"
 #include "compiler/syntax/ast.h"
 #include "runtime/base/dtype.h"
 
@@ -42,7 +43,9 @@ using StoragePtr = std::shared_ptr<Storage>;
 /// it meets one, an operation or a name. Then its values are rounded once.
 struct HostLiteral {
   Shape shape;
-  std::vector<Scalar> values;                  // host numbers of one kind, see host_number.h
+  std::vector<Scalar> values;  // host numbers of one kind, see host_number.h
+  std::vector<std::shared_ptr<const Origin>>
+      origins;                                 // of the values, where some come from a call; else empty
   bool known = true;                           // false before running, where a value depends on what runs
   bool constant = false;                       // all are, see Value::constant
   mutable std::map<DType, ArrayPtr> uploaded;  // of long ones: the constants made of it so far
@@ -132,7 +135,7 @@ struct Value {
   // Scalar: a number on the host. `known` is false before running where it depends on what runs. Weak: it has
   // no dtype of its own, and `scalar` is what host_number gives. Constant: weak, and a literal, a const
   // without a type, or computed from these alone: code may be made for its value.
-  Scalar scalar{};
+  HostScalar scalar{};
   bool known = true;
   bool weak = false;
   bool constant = false;
@@ -153,7 +156,7 @@ struct Value {
 
   static Value none();
   static Value unknown() { return {}; }
-  static Value of_scalar(Scalar s);  // with the dtype of `s`
+  static Value of_scalar(const Scalar& s);  // with the dtype of `s`
   static Value unknown_scalar(DType t);
   static Value host(Scalar s, bool constant = false);  // a host number: without the dtype of `s`
   static Value host(int64_t i) { return host(Scalar::of_int(i)); }
@@ -183,6 +186,7 @@ struct Variable {
   bool is_param = false;
   size_t depth = 0;              // how many bodies on device conditions it was declared inside of
   std::optional<DType> held_as;  // inside of such a body: see held_numbers.h
+  int capture_depth = 0;         // how many captures
   Span span{};
   Value& get() { return target ? *target : value; }
 };
@@ -191,7 +195,6 @@ struct Scope {
   std::map<std::string, std::shared_ptr<Variable>, std::less<>> names;
   std::shared_ptr<Scope> parent;
   bool function_boundary = false;  // names beyond it must be consts, functions, kernels, types or modules
-  bool capture_boundary = false;   // names beyond it may not be rebound
   // Of a file:
   bool begun = false;  // a statement other than a pragma has been met
   DType default_float = DType::F32;
@@ -199,6 +202,8 @@ struct Scope {
 
 /// "f32[B=2, C=4]", "f32 (host)", "record S", "a function" …: for messages.
 std::string describe(const Value& v);
+/// Names the storages that have no name yet after the place they are: `s`, `s.x`, `s[0]`.
+void name_arrays(const Value& v, const std::string& name);
 /// Calls `f` on every array leaf.
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f);
 
