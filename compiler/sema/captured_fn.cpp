@@ -198,8 +198,9 @@ Result<Value> Evaluator::launch_captured(const std::shared_ptr<CapturedFn>& f, c
                     : s.result >= 0 ? fresh[static_cast<size_t>(s.result)]->storage
                                     : s.fixed);
   const auto scalars = scalars_of(*f, numbers);
-  auto r =
-      or_with_less([&] { return effects_->launch_captured(f->handle, f->module, slots, scalars, span); });
+  Result<void> r;
+  if (!f->module.outputs.empty())
+    r = or_with_less([&] { return effects_->launch_captured(f->handle, f->module, slots, scalars, span); });
   if (!r) return fail(std::move(r.error()).at(span));
   if (effects_->sync_every_statement()) {
     if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
