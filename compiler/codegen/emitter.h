@@ -68,6 +68,10 @@ class Emitter {
             const std::function<void(llvm::Value*)>& body, int unroll = 0);
   void when(llvm::Value* condition, const std::function<void()>& then);
   void run(const ir::KBlock& block, Point& p);
+  void run(const ir::KInst& i, Point& p) { inst(i, p); }
+  /// Where local `n` lives from now on.
+  void move_local(size_t n, llvm::Value* place) { locals_[n] = place; }
+  llvm::Value* local(size_t n) const { return locals_[n]; }
   Point point() const;
 
   // ---- Indices (memory.cpp)

@@ -9,6 +9,7 @@
 #include <llvm/Linker/Linker.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -36,6 +37,11 @@ void initialise_llvm() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // A second, narrower copy of every vector loop costs more to compile than the last few elements gain by
+    // it.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (const auto it = options.find("enable-epilogue-vectorization"); it != options.end())
+      static_cast<llvm::cl::opt<bool>*>(it->second)->setValue(false);
   });
 }
 
@@ -72,6 +78,16 @@ HostCpu host_cpu(const std::string& named) {
   for (const std::string& f : sorted) h.features += (h.features.empty() ? "" : ",") + f;
   return h;
 }
+
+// Note [Passes over host code]
+// Kernels are small and come straight from expressions: what pays are numbers kept in registers, loops in the
+// form that the vectoriser wants, vectors, and a cleaning before and after. Everything here is at most about
+// linear in the code; LLVM's own pipelines take several times as long and give no faster kernels.
+constexpr const char* kHostPasses =
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars),loop-vectorize,"
+    "instcombine<no-verify-fixpoint>,simplifycfg<hoist-common-insts>,loop-unroll<O3>,early-cse<memssa>,"
+    "loop-mssa(licm),instcombine<no-verify-fixpoint>,adce,simplifycfg)";
 
 Error llvm_error(std::string what) { return make_error(ErrorKind::Internal, "E0901", std::move(what)); }
 
@@ -127,7 +143,7 @@ void Machine::prepare(llvm::Module& m) const {
     m.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0u);
 }
 
-Result<void> Machine::optimise(llvm::Module& m) const {
+Result<void> Machine::optimise(llvm::Module& m, const std::function<bool()>& interrupted) const {
   std::string why;
   llvm::raw_string_ostream out(why);
   if (llvm::verifyModule(m, &out)) return fail(llvm_error("generated code is malformed: " + why));
@@ -158,15 +174,29 @@ Result<void> Machine::optimise(llvm::Module& m) const {
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = !cuda;
-  tuning.SLPVectorization = !cuda;
-  llvm::PassBuilder builder(machine_.get(), tuning);
+  tuning.SLPVectorization = false;
+  llvm::PassInstrumentationCallbacks callbacks;
+  bool stopped = false;
+  if (interrupted)
+    callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef, llvm::Any) {
+      stopped = stopped || interrupted();
+      return !stopped;
+    });
+  llvm::PassBuilder builder(machine_.get(), tuning, std::nullopt, &callbacks);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder.buildPerModuleDefaultPipeline(cuda ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3)
-      .run(m, modules);
+  if (cuda) {
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(m, modules);
+  } else {
+    llvm::ModulePassManager passes;
+    if (auto e = builder.parsePassPipeline(passes, kHostPasses))
+      return fail(llvm_error("the passes over host code: " + llvm::toString(std::move(e))));
+    passes.run(m, modules);
+  }
+  if (stopped) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
   return {};
 }
 

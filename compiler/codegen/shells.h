@@ -12,6 +12,9 @@
 namespace gk::codegen {
 
 void map_host(Emitter& e, const std::string& name);  // Map, User: an item is a point, row-major
+/// Host: whether a map's body has loops, and then the points [from, to) of a row, tile by tile.
+bool wants_tiles(const ir::Kernel& k);
+void tiles_host(Emitter& e, const std::vector<llvm::Value*>& index, llvm::Value* from, llvm::Value* to);
 void map_cuda(Emitter& e, const std::string& name);
 void reduce_host(Emitter& e, const std::string& name);  // an item is a result
 void reduce_cuda(Emitter& e, const std::string& name);

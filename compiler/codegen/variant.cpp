@@ -142,12 +142,14 @@ int64_t cost(const ir::KBlock& block) {
 program::LaunchDims host_dims(const ir::Kernel& k, const Extents& e) {
   program::LaunchDims d;
   d.items = e.items();
+  // As far as it matters for the grain; the product may be beyond i64.
+  const int64_t reduced = std::clamp<int64_t>(e.reduce_items(), 1, 1 << 20);
   int64_t per_item = cost(k.body) + cost(k.epilogue);
-  if (k.kind == ir::Kernel::Kind::Reduce) per_item = cost(k.body) * std::max<int64_t>(e.reduce_items(), 1);
+  if (k.kind == ir::Kernel::Kind::Reduce) per_item = cost(k.body) * reduced;
   if (k.kind == ir::Kernel::Kind::MatMul) {
     const int64_t m = e.axes[e.axes.size() - 2], n = e.axes.back();
     d.items = m * n == 0 ? 0 : e.items() / (m * n) * ceil_div(m, kHostRows) * ceil_div(n, kHostColumns);
-    per_item = kHostRows * kHostColumns * std::max<int64_t>(e.reduce_items(), 1) / 8 + 1;
+    per_item = kHostRows * kHostColumns * reduced / 8 + 1;
   }
   // About 64 thousand scalar operations a chunk, so that handing one to a thread costs little beside it.
   d.grain = std::max<int64_t>(1, 65536 / per_item);

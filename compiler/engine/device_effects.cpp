@@ -385,7 +385,9 @@ class DeviceEffects final : public DeviceEffectsBase {
   }
 
   Result<std::shared_ptr<exec::Loaded>> program_of(const ir::Module& m, const Layout& with = {}) {
-    return cache_->get(*runtime_, m, {counters, progress, recording.on ? &recording : nullptr}, with);
+    return cache_->get(
+        *runtime_, m,
+        {counters, progress, recording.on ? &recording : nullptr, [this] { return interrupted(); }}, with);
   }
 
   std::shared_ptr<exec::Runtime> runtime_;

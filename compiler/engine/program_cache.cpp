@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace gk::engine {
 
 namespace {
 
 constexpr size_t kMaxEntries = 8192;
+constexpr std::chrono::microseconds kPatience{200};
 constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
 // A kernel of the program's own, told by text and places: evaluators that lower one definition each for
@@ -168,7 +170,7 @@ passes::Options ProgramCache::pass_options(const ir::Module& m) {
 }
 
 ProgramCache::Stats ProgramCache::stats() {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return stats_;
 }
 
@@ -176,7 +178,12 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
                                                         const Asker& asker, const Layout& shape) {
   std::string key = structure_key(m);
   if (shape.given()) key += fmt::format("|{}|{}", shape.grid, shape.shared_bytes);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  while (!lock.owns_lock()) {  // another thread may be compiling something long
+    if (asker.interrupted && asker.interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+    std::this_thread::sleep_for(kPatience);
+    (void)lock.try_lock();
+  }
   if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
@@ -195,6 +202,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   ++counters.compiles;
   ++stats_.compiles;
   passes::Options options = pass_options(m);
+  options.interrupted = asker.interrupted;
   auto last = start;
   options.after_pass = [&](const char* name, const ir::Module&) {
     auto now = std::chrono::steady_clock::now();
@@ -209,7 +217,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
     static const std::function<void(std::string_view)> silent;
     EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? asker.progress : silent,
                                 fmt::format("compiling {} kernels", schedule.kernels.size()));
-    made = compiler_->build(std::move(schedule));
+    made = compiler_->build(std::move(schedule), asker.interrupted);
   }
   GK_TRY(auto program, std::move(made));
   if (shape.given()) program = shaped(*program, shape);

@@ -34,9 +34,10 @@ class ProgramCache {
     Counters& counters;
     const std::function<void(std::string_view)>& progress;
     Recording* recording = nullptr;
+    std::function<bool()> interrupted;  // asked every few milliseconds
   };
   ProgramCache(hal::Device& device, const std::string& cache_dir);
-  /// Compiles what is new, loads it, keeps it.
+  /// Compiles what is new, loads it, keeps it. Errors: of the compiler and the loader; Interrupted E0806.
   Result<std::shared_ptr<exec::Loaded>> get(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                             const Layout& shape = {});
   codegen::Compiler& compiler() { return *compiler_; }

@@ -62,7 +62,8 @@ Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile)
 std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text,
                                                        Status* status) {
   int32_t file = sources.add(std::string(name), std::string(text));
-  auto parsed = syntax::parse(sources, file);
+  auto parsed =
+      syntax::parse(sources, file, [this] { return interrupt_flag.load(std::memory_order_relaxed); });
   if (!parsed.errors.empty()) {
     *status = report_all(parsed.errors, true);
     return nullptr;

@@ -88,6 +88,8 @@ class Evaluator {
   int compute(Op op, std::vector<int> args, DType t, Span span = {});
   int number(int64_t v);
   int literal(const Scalar& s);
+  int host_number(const Scalar& s);
+  bool shapes_code(const Node& n, size_t operand, const Scalar& s) const;
   int index(const Coord& c);
   std::optional<int> view_point(const Node& n, int p);
   std::optional<int> make_view_point(const Node& n, int p);
@@ -116,6 +118,7 @@ class Evaluator {
   std::vector<ir::KBlock*> blocks_;
   std::vector<int> depth_;  // by SSA number: nesting of the block that defines it
   std::vector<Need> needs_;
+  int host_numbers_ = 0;
   Retry retry_;
 };
 

@@ -138,6 +138,10 @@ std::optional<int> Evaluator::make_view_point(const Node& n, int p) {
         }
         break;
       }
+      if (look().elements(n.results[0]) == 0) {  // there is no point to move, and no digit to divide by
+        c.assign(static_cast<size_t>(from.rank()), constant(0));
+        break;
+      }
       auto split = digits(linear(shown, p), from);
       if (!split) return std::nullopt;
       c = std::move(*split);

@@ -10,7 +10,7 @@
 namespace gk::passes {
 namespace {
 constexpr int kSeveral = -2;
-constexpr int kMaxRetries = 24;
+constexpr int kMostSplits = 16;  // of the axes of a kernel; beyond, indices are divided
 constexpr int kMaxLabelNames = 6;
 }  // namespace
 
@@ -154,7 +154,9 @@ Evaluator::Source Lowerer::source(int g) {
 }
 
 Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write) {
-  for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
+  // Each turn puts one more value in memory or splits an axis, and there are only so many of both.
+  for (int splits = 0;;) {
+    GK_CHECK(poll(options_));
     Draft d;
     d.kernel.kind = kind;
     d.kernel.fast_math = m_.fast_math;
@@ -169,7 +171,7 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
             where.push_back({k, part});
           }
     Evaluator::Source s = source(g);
-    s.may_split = kind != ir::Kernel::Kind::MatMul && attempt + 8 < kMaxRetries;
+    s.may_split = kind != ir::Kernel::Kind::MatMul && splits < kMostSplits;
     Evaluator e(s, d);
     std::vector<Coord> dims(walk.dims.size(), e.constant(0));
     for (size_t a = where.size(); a-- > 0;) {
@@ -183,6 +185,7 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
     if (r.materialise >= 0) {
       GK_TRY(extra_[r.materialise], materialise(r.materialise));
     } else if (r.axis >= 0) {
+      ++splits;
       const auto [k, part] = where[static_cast<size_t>(r.axis)];
       auto& axes = walk.dims[k].axes;
       axes[part] /= r.inner;
@@ -191,7 +194,6 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
       return d;
     }
   }
-  return fail(ErrorKind::Internal, "E0901", "a kernel found no axes to walk");
 }
 
 void Lowerer::add(Draft d) {

@@ -373,7 +373,36 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
   return Value::of_string(out);
 }
 
+// A long literal of plain numbers, as if its elements were evaluated one by one.
+static Result<Value> number_array(Evaluator& ev, const syntax::NumberArray& n, std::optional<DType> wanted,
+                                  Span span) {
+  const auto is_float = [](const auto& x) { return x.is_float; };
+  const bool floats = std::any_of(n.numbers.begin(), n.numbers.end(), is_float);
+  const bool large = std::any_of(n.numbers.begin(), n.numbers.end(), [](const auto& x) {
+    return !x.is_float && x.integer > static_cast<uint64_t>(INT64_MAX) && !x.negative;
+  });
+  const DType t = wanted.value_or(floats ? ev.default_float() : large ? DType::U64 : DType::I64);
+  Shape shape;
+  for (int64_t d : n.shape) shape.push_back(d);
+  const ir::Type type = ir::Type::of(t, shape);
+  if (wanted && floats && !gk::is_float(t)) {
+    GK_CHECK(ev.cast_weak(Value::unknown_scalar(DType::F64, true), t, span));
+  }
+  if (!ev.running()) return Value::of_array(ev.trace().pending(type, -1));
+  interp::Array a = interp::Array::zeros(t, shape);
+  for (size_t i = 0; i < n.numbers.size(); ++i) {
+    const auto& x = n.numbers[i];
+    const auto whole = static_cast<int64_t>(x.negative ? 0 - x.integer : x.integer);
+    const Scalar s = x.is_float ? Scalar{DType::F64, 0, x.negative ? -x.real : x.real}
+                                : Scalar{whole < 0 && !x.negative ? DType::U64 : DType::I64, whole, 0};
+    a.set(static_cast<int64_t>(i), s.cast(t));
+  }
+  GK_TRY(auto r, ev.constant_array(a, span));
+  return Value::of_array(r);
+}
+
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
+  if (e.numbers) return number_array(*this, *e.numbers, std::exchange(literal_dtype_, std::nullopt), e.span);
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));

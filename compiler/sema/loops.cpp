@@ -1,7 +1,11 @@
 // `for`: run on the host step by step, or traced once and kept as a loop inside a kernel.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/rebound.h"
+#include "compiler/sema/roll.h"
 
 namespace gk::sema {
 
@@ -12,27 +16,26 @@ namespace {
 
 constexpr int64_t kMinRolledTrips = 4;
 constexpr int64_t kMaxEagerRolledTrips = 1'000'000;
+constexpr int64_t kMostTripsInRolled = 64;  // of a loop that is written out inside one that is traced once
 
-// Statements that may become the body of a loop in a kernel.
+// Statements that may become the body of a loop in a kernel. What they do to the host stops that while the
+// body is traced.
 bool may_roll(const syntax::Block& b) {
-  for (const auto& s : b.stmts)
-    if (s->kind != StmtKind::Let && s->kind != StmtKind::Assign) return false;
+  for (const auto& s : b.stmts) {
+    const bool plain =
+        s->kind == StmtKind::Let || s->kind == StmtKind::Assign || s->kind == StmtKind::ExprStmt;
+    if (!plain && !(s->kind == StmtKind::For && may_roll(*s->body))) return false;
+  }
   return true;
 }
 
-void rebound_names(const syntax::Block& b, std::set<std::string>& rebound) {
-  for (const auto& s : b.stmts)
-    if (s->kind == StmtKind::Assign && !s->elementwise && s->lhs->kind == syntax::ExprKind::Name)
-      rebound.insert(s->lhs->text);
-}
-
-// Names assigned in the body that the body itself does not declare.
-std::set<std::string> outer_names(const syntax::Block& b) {
-  std::set<std::string> names;
-  Evaluator::assigned_names(b, names);
-  for (const auto& s : b.stmts)
-    for (const auto& binding : s->bindings) names.erase(binding.name);
-  return names;
+void declared_names(const syntax::Block& b, std::set<std::string>& names) {
+  for (const auto& s : b.stmts) {
+    for (const auto& binding : s->bindings) names.insert(binding.name);
+    if (s->kind != StmtKind::For) continue;
+    names.insert(s->name);
+    declared_names(*s->body, names);
+  }
 }
 
 bool arrays_only(const Value& v) {
@@ -47,22 +50,6 @@ std::vector<ArrayPtr> leaves(const Value& v) {
   std::vector<ArrayPtr> out;
   for_each_array(v, [&](const ArrayPtr& a) { out.push_back(a); });
   return out;
-}
-
-// One iteration space, one kernel: elementwise work on one shape (and scalars).
-bool one_space(const ir::Module& m, const ir::Block& b) {
-  const ir::Type* shape = nullptr;
-  for (const auto& n : b.nodes) {
-    bool view = n.op == ir::Op::Broadcast;
-    if (!view && !ir::is_elementwise(n.op) && n.op != ir::Op::Const) return false;
-    for (auto r : n.results) {
-      const ir::Type& t = m.type(r);
-      if (t.rank() == 0) continue;
-      if (shape && !(shape->shape() == t.shape())) return false;
-      shape = &t;
-    }
-  }
-  return true;
 }
 
 }  // namespace
@@ -124,6 +111,10 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     hi = over.items->items[1].scalar.i;
     GK_TRY(auto rolled, try_roll(s, scope, lo, hi));
     if (rolled) return Flow::Next;
+    if (rolling_ > 0 && hi - lo > kMostTripsInRolled) {
+      roll_failed_ = true;
+      return fail(ErrorKind::Internal, "E0901", "loop not rolled", s.span);
+    }
     GK_TRY(auto looped, try_device_for(s, scope, over, lo, hi));
     if (looped) return Flow::Next;
   } else if (over.kind == VKind::Strings) {
@@ -154,10 +145,12 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
 
 Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi) {
   int64_t trips = hi - lo;
-  if (!fuse_ || rolling_ > 0 || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
+  if (!fuse_ || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
   if (!capturing() && trips > kMaxEagerRolledTrips) return false;
-  std::set<std::string> rebound;
-  rebound_names(*s.body, rebound);
+  std::set<std::string> rebound, names, declared;
+  rebound_outside(s, rebound);
+  assigned_names(*s.body, names);
+  declared_names(*s.body, declared);
   struct Carried {
     std::shared_ptr<Variable> var;
     Value before;
@@ -166,9 +159,13 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     std::vector<ir::ValueId> pending;
   };
   std::vector<Carried> carried;
-  for (const auto& n : outer_names(*s.body)) {
+  for (const auto& n : names) {
     Error why;
     auto v = lookup(n, scope, s.span, &why);
+    if (declared.contains(n)) {
+      if (v) return false;  // one name for two things
+      continue;
+    }
     if (!v || !arrays_only(v->get())) return false;
     bool re = rebound.contains(n);
     // A rebound name from outside a capture is an error that the ordinary way reports.
@@ -277,7 +274,15 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     }
     for (const auto& a : trace_->live_since(first))
       if (!known.contains(a.get())) ok = false;
-    ok = ok && one_space(m, inner);
+    // A lambda may have written to what the text of the body does not name.
+    for (const auto& [storage, value] : trace_->written_values())
+      ok = ok && (value < first || std::any_of(known.begin(), known.end(), [&](const ArrayData* a) {
+                    return a->storage.get() == storage;
+                  }));
+    std::vector<ir::Node> invariant;
+    if (ok) invariant = take_invariants(inner);
+    ok = ok && is_recurrence(m, inner);
+    if (ok) std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
     std::optional<Shape> space;
     for (const auto& t : types) {
       if (space && !(*space == t.shape())) ok = false;

@@ -70,6 +70,7 @@ class Builder final : public antlr::GkParserBaseVisitor {
   antlrcpp::Any visitNameExpr(P::NameExprContext* c) override;
   antlrcpp::Any visitWildcardExpr(P::WildcardExprContext* c) override;
   antlrcpp::Any visitNumberExpr(P::NumberExprContext* c) override;
+  antlrcpp::Any visitNumberArrayExpr(P::NumberArrayExprContext* c) override;
   antlrcpp::Any visitBoolExpr(P::BoolExprContext* c) override;
   antlrcpp::Any visitStringExpr(P::StringExprContext* c) override;
   antlrcpp::Any visitFStringExpr(P::FStringExprContext* c) override;

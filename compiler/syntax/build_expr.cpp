@@ -1,4 +1,5 @@
 #include "compiler/syntax/build.h"
+#include "compiler/syntax/number_array.h"
 #include "fmt/format.h"
 
 namespace gk::syntax {
@@ -217,6 +218,14 @@ antlrcpp::Any Builder::visitNumberExpr(P::NumberExprContext* c) {
   ExprPtr e = make(ExprKind::Int, c);
   e->text = text(e->span);
   number(*e, static_cast<int>(c->start->getType()));
+  return give(std::move(e));
+}
+
+antlrcpp::Any Builder::visitNumberArrayExpr(P::NumberArrayExprContext* c) {
+  ExprPtr e = make(ExprKind::ArrayLit, c);
+  auto numbers = std::make_shared<NumberArray>();
+  scan_number_array(text_.substr(e->span.begin - base_, e->span.end - e->span.begin), numbers.get());
+  e->numbers = std::move(numbers);
   return give(std::move(e));
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "GkLexer.h"
+#include "compiler/syntax/number_array.h"
 #include "compiler/syntax/parse.h"
 #include "compiler/syntax/tokens.h"
 #include "compiler/syntax/utf8.h"
@@ -69,7 +70,7 @@ bool closes(int t) { return t == GkLexer::RPAREN || t == GkLexer::RBRACK || t ==
 
 }  // namespace
 
-RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
+RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
   RawTokens out;
   const std::vector<uint32_t> offsets = byte_offsets(text);
   auto byte_of = [&](size_t index) {
@@ -87,6 +88,11 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
     auto token = lexer.nextToken();
     int type = static_cast<int>(static_cast<ptrdiff_t>(token->getType()));
     if (token->getType() == antlr4::Token::EOF) break;
+    if (stop.wanted()) {
+      out.errors = {stop_error()};
+      out.too_deep = true;
+      break;
+    }
     Token t{type, base + byte_of(token->getStartIndex()), base + byte_of(token->getStopIndex() + 1), 0};
     std::string_view slice = text.substr(t.begin - base, t.end - t.begin);
     Span span{file, t.begin, t.end};
@@ -126,6 +132,19 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
         // Go on at the line's end: the lexer would otherwise try every later quote as a start.
         size_t index = token->getStopIndex() + 1;
         while (byte_of(index) < stop) ++index;
+        input.seek(index);
+        break;
+      }
+      case GkLexer::LBRACK: {
+        if (ends_operand(previous)) break;  // an index
+        const auto length = scan_number_array(text.substr(t.begin - base), nullptr);
+        if (!length) break;
+        t.type = type = GkLexer::NUMBER_ARRAY;
+        t.end = t.begin + static_cast<uint32_t>(*length);
+        size_t index = t.end - base;
+        if (!offsets.empty())
+          index =
+              static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), index) - offsets.begin());
         input.seek(index);
         break;
       }
