@@ -36,6 +36,7 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
   const bool row = a.rank() == 1, column = b.rank() == 1;  // vectors
   const int64_t k = a[a.rank() - 1], m = row ? 1 : a[a.rank() - 2], cols = column ? 1 : b[b.rank() - 1];
   if (k == 0) return product_of_nothing(g, n, stored);
+  if (row || column) return vector_product(g, n, stored);
   Shape batch;
   for (int i = 0; i < c.rank() - !row - !column; ++i) batch.push_back(c[i]);
   const int batches = batch.rank();
