@@ -115,7 +115,9 @@ TEST_F(HalHostStream, several_threads_may_give_and_wait) {
       for (int i = 0; i < 300; ++i) {
         ASSERT_TRUE(stream->host_call([&] { ++done; }, {}).has_value());
         give(*stream, digit, i % 3 - 1, 0);
-        if (i % 7 == 0) ASSERT_TRUE(stream->synchronize().has_value());
+        if (i % 7 == 0) {
+          ASSERT_TRUE(stream->synchronize().has_value());
+        }
       }
     });
   }
