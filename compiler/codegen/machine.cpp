@@ -1,12 +1,15 @@
 #include "compiler/codegen/machine.h"
 
 #include <gk_libdevice.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
@@ -88,6 +91,16 @@ constexpr const char* kHostPasses =
     "loop-mssa(loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars),loop-vectorize,"
     "instcombine<no-verify-fixpoint>,simplifycfg<hoist-common-insts>,loop-unroll<O3>,early-cse<memssa>,"
     "loop-mssa(licm),instcombine<no-verify-fixpoint>,adce,simplifycfg)";
+/// The functions that the optimiser may put in the place of loops: those of host_symbols.cpp. It knows many
+/// more (strlen, memcmp …), which nobody links.
+llvm::TargetLibraryInfoImpl known_functions(const llvm::Triple& triple, bool cuda) {
+  llvm::TargetLibraryInfoImpl known(triple);
+  known.disableAllFunctions();
+  if (!cuda)
+    for (const llvm::LibFunc f : {llvm::LibFunc_memcpy, llvm::LibFunc_memmove, llvm::LibFunc_memset})
+      known.setAvailable(f);
+  return known;
+}
 
 Error llvm_error(std::string what) { return make_error(ErrorKind::Internal, "E0901", std::move(what)); }
 
@@ -141,6 +154,10 @@ void Machine::prepare(llvm::Module& m) const {
   m.setDataLayout(machine_->createDataLayout());
   if (target_.kind == program::TargetKind::Cuda)
     m.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0u);
+  if (target_.kind != program::TargetKind::Host) return;
+  const bool fma = machine_->getMCSubtargetInfo()->checkFeatures("+fma");
+  m.addModuleFlag(llvm::Module::Override, "gk-fma", fma ? 1u : 0u);
+  m.addModuleFlag(llvm::Module::Override, "gk-f64-lanes", vector_width_ == "512" ? 8u : fma ? 4u : 2u);
 }
 
 Result<void> Machine::optimise(llvm::Module& m, const std::function<bool()>& interrupted) const {
@@ -183,6 +200,8 @@ Result<void> Machine::optimise(llvm::Module& m, const std::function<bool()>& int
       return !stopped;
     });
   llvm::PassBuilder builder(machine_.get(), tuning, std::nullopt, &callbacks);
+  functions.registerPass(
+      [&] { return llvm::TargetLibraryAnalysis(known_functions(machine_->getTargetTriple(), cuda)); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
@@ -196,6 +215,14 @@ Result<void> Machine::optimise(llvm::Module& m, const std::function<bool()>& int
       return fail(llvm_error("the passes over host code: " + llvm::toString(std::move(e))));
     passes.run(m, modules);
   }
+  // The loop vectoriser had functions of vectors to choose from.
+  if (llvm::GlobalVariable* kept = m.getGlobalVariable("llvm.compiler.used", true)) {
+    kept->eraseFromParent();
+    for (llvm::Function& f : llvm::make_early_inc_range(m)) {
+      f.removeDeadConstantUsers();
+      if (f.hasInternalLinkage() && f.use_empty()) f.eraseFromParent();
+    }
+  }
   if (stopped) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
   return {};
 }
@@ -204,6 +231,8 @@ Result<std::string> Machine::emit(llvm::Module& m, bool assembly) const {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(
+      known_functions(machine_->getTargetTriple(), target_.kind == program::TargetKind::Cuda)));
   const auto type = assembly || target_.kind == program::TargetKind::Cuda
                         ? llvm::CodeGenFileType::AssemblyFile
                         : llvm::CodeGenFileType::ObjectFile;

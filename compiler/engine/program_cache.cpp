@@ -120,14 +120,6 @@ class KeyWriter {
   }
 };
 
-bool has_product(const ir::Block& b) {
-  return std::any_of(b.nodes.begin(), b.nodes.end(), [](const ir::Node& n) {
-    return n.op == ir::Op::MatMul || (n.body && has_product(*n.body)) ||
-           std::any_of(n.regions.begin(), n.regions.end(),
-                       [](const ir::Region& r) { return has_product(r.module->top); });
-  });
-}
-
 // The same program with the layout asked for on its launches. The code goes over all points whatever the
 // grid.
 std::shared_ptr<const program::Program> shaped(const program::Program& p, const Layout& shape) {
@@ -164,14 +156,11 @@ ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir, co
     compiler_->set_assembler([&device](const std::string& ptx, int) { return device.assemble(ptx); });
 }
 
-passes::Options ProgramCache::pass_options(const ir::Module& m) {
+passes::Options ProgramCache::pass_options() {
   passes::Options o;
   o.target = device_.info().target;
-  // Asking loads the library, which takes longer than compiling: only where a product asks for it.
-  if (!has_product(m.top)) return o;
-  program::MatMulCall probe;
-  probe.m = probe.n = probe.k = probe.lda = probe.ldb = probe.ldc = 16;
-  o.library_matmul = device_.supports(probe);
+  // Asking loads the library, which takes longer than compiling: a product asks when it is lowered.
+  o.library_does = [this](const program::MatMulCall& call) { return device_.supports(call); };
   return o;
 }
 
@@ -209,7 +198,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
 Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::Module& m, const Asker& asker,
                                                                       const Layout& shape) {
   Counters& counters = asker.counters;
-  passes::Options options = pass_options(m);
+  passes::Options options = pass_options();
   options.interrupted = asker.interrupted;
   auto last = std::chrono::steady_clock::now();
   options.after_pass = [&](const char* name, const ir::Module&) {

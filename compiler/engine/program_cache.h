@@ -50,7 +50,7 @@ class ProgramCache {
   Stats stats();
 
  private:
-  passes::Options pass_options(const ir::Module& m);
+  passes::Options pass_options();
   Result<std::shared_ptr<exec::Loaded>> make(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                              const Layout& shape);
   Result<std::shared_ptr<const program::Program>> compile(const ir::Module& m, const Asker& asker,

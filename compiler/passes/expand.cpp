@@ -157,7 +157,7 @@ Result<void> expand_products(ir::Module& m) {
     GK_TRY(const ValueId product, append(Op::Mul, {a, b}, {}));
     GK_TRY(ValueId out, append(Op::Sum, {product}, sum));
     cast.dtype = t;
-    if (wide != t) {
+    if (m.type(out).dtype != t) {
       GK_TRY(out, append(Op::Cast, {out}, cast));
     }
     return out;

@@ -65,6 +65,7 @@ bool wrote_beside(const Trace& trace, const Trace::Written& before, const std::s
       return true;
   return false;
 }
+
 }  // namespace
 
 Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value index) {

@@ -32,6 +32,18 @@ const Options& options();
 /// Sets an environment variable that is not set, for a library about to be loaded. Not thread-safe against
 /// getenv elsewhere, as setenv is not: call it before threads of a host program could read the same name.
 void set_default_environment(const char* name, const char* value);
+/// The same for as long as it lives: for what a library reads while it is loaded and others should not see.
+class TemporaryEnvironment {
+ public:
+  TemporaryEnvironment(const char* name, const char* value);
+  TemporaryEnvironment(const TemporaryEnvironment&) = delete;
+  TemporaryEnvironment& operator=(const TemporaryEnvironment&) = delete;
+  ~TemporaryEnvironment();
+
+ private:
+  const char* name_;
+  bool set_;
+};
 
 /// Looks a variable up: its value, or null when it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
