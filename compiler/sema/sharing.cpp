@@ -185,6 +185,7 @@ Result<void> Evaluator::check_places(const ScopePtr& scope, Span span) const {
     for (const auto& [name, v] : sc->names) {
       if (v->target) continue;  // it stands among the caller's
       for_each_array(v->value, [&](const ArrayPtr& a) {
+        if (a->literal) return;  // it has no home, and nobody can write it
         const StoragePtr& s = a->storage;
         if (!v->is_param && a->bound && !places.insert(a.get()).second) wrong = "two places are one";
         if (!s && trace_->id() == trace_->root().id() && !a->loop_index && a->trace != trace_->id() &&
