@@ -8,9 +8,12 @@ void Changes::note(const ArrayPtr& a) {
 }
 
 void Changes::note(const std::shared_ptr<Variable>& v, uint64_t unit) {
-  if (!all_ && v->unit == unit) return;
-  names_.emplace_back(v, v->value);
-  if (!all_) v->unit = unit;
+  if (!all_) {
+    if (v->unit == unit) return;
+    v->unit = unit;
+  }
+  // The first value is what is asked for; keeping others would keep arrays that nobody sees any more.
+  if (noted_.insert(v.get()).second) names_.emplace_back(v, v->value);
 }
 
 bool Changes::beside(const std::set<const ArrayData*>& arrays, const std::set<const Variable*>& names) const {
@@ -19,14 +22,21 @@ bool Changes::beside(const std::set<const ArrayData*>& arrays, const std::set<co
     if (!a || arrays.contains(a.get())) continue;
     if (a->storage != was.storage || (!a->storage && a->pending != was.pending)) return true;
   }
-  for (const auto& [v, value] : names_)
-    if (!names.contains(v.get())) return true;
+  for (const auto& [w, value] : names_)
+    if (const auto v = w.lock(); v && !names.contains(v.get())) return true;
   return false;
+}
+
+void Changes::forget_gone() {
+  std::erase_if(names_, [](const auto& n) { return n.first.expired(); });
 }
 
 void Changes::add(Changes inner) {
   for (auto& was : inner.arrays_)
-    if (was.storage || all_) arrays_.push_back(std::move(was));
+    if (all_ || was.storage) arrays_.push_back(std::move(was));
+  if (!all_) return;
+  for (auto& [w, value] : inner.names_)
+    if (const auto v = w.lock(); v && noted_.insert(v.get()).second) names_.emplace_back(v, std::move(value));
 }
 
 void Changes::undo() {
@@ -43,13 +53,15 @@ void Changes::undo() {
     else
       add_alias(*a->storage, a);
   }
-  for (auto it = names_.rbegin(); it != names_.rend(); ++it) it->first->value = std::move(it->second);
+  for (auto& [w, value] : names_)
+    if (const auto v = w.lock()) v->value = std::move(value);
   clear();
 }
 
 void Changes::clear() {
   arrays_.clear();
   names_.clear();
+  noted_.clear();
 }
 
 }  // namespace gk::sema

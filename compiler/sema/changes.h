@@ -25,8 +25,10 @@ class Changes {
   void note(const std::shared_ptr<Variable>& v, uint64_t unit);
   /// Whether an array or name other than these is no longer what it was.
   bool beside(const std::set<const ArrayData*>& arrays, const std::set<const Variable*>& names) const;
-  /// Takes over what `inner` noted of arrays: of all, or of those that had a home.
+  /// Takes over what `inner` noted: all, or of arrays that had a home.
   void add(Changes inner);
+  /// Gives up what was noted of names that are gone, and with it the values that they had.
+  void forget_gone();
   void undo();
   void clear();
 
@@ -40,7 +42,8 @@ class Changes {
   };
   bool all_;
   std::vector<OfArray> arrays_;
-  std::vector<std::pair<std::shared_ptr<Variable>, Value>> names_;
+  std::vector<std::pair<std::weak_ptr<Variable>, Value>> names_;
+  std::set<const Variable*> noted_;
 };
 
 }  // namespace gk::sema
