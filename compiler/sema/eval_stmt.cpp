@@ -468,6 +468,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
     ++var->changes;
+    if (var->captured) ++captured_changes_;
     var->changed = s.span;
     name_arrays(var->value, s.lhs->text);
     return {};

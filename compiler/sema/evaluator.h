@@ -2,9 +2,9 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, names, mistakes, arith, numbers,
-// held_numbers, index, place, sharing, call, kernel_call, types, modules, builtins_*, graphs, captured_fn,
-// loops, conditional, join, tests, checked_calls.
+// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, names, mistakes, arith,
+// numbers, held_numbers, index, place, sharing, call, kernel_call, types, modules, builtins_*, graphs,
+// captured_fn, loops, conditional, join, tests, checked_calls.
 #pragma once
 
 #include <array>
@@ -361,7 +361,7 @@ class Evaluator {
   /// To be called where a name is read or found as a place.
   void note_seen(std::string_view name, const std::shared_ptr<Variable>& v);
   /// Warns of names that stand for something else since the graph was captured.
-  void warn_of_changes(const GraphObject& g, Span launch);
+  void warn_of_changes(GraphObject& g, Span launch);
 
   // state
   syntax::SourceMap& sources() { return sources_; }
@@ -446,7 +446,8 @@ class Evaluator {
   int eager_depth_ = 0;  // > 0: inside an expression or function: statements do not end the unit
   int rolling_ = 0;      // > 0: a loop body is being traced once
   bool roll_failed_ = false;
-  std::vector<GraphObject::Seen>* seen_ = nullptr;    // by the capture that is being made
+  std::vector<GraphObject::Seen>* seen_ = nullptr;  // by the capture that is being made
+  uint64_t captured_changes_ = 1;  // how often names that a graph was captured with were given another value
   std::set<std::pair<int32_t, uint32_t>> warned_of_;  // file and begin of the statement
   Changes changes_;  // in the unit that is being piled up, or by the loop that is being tried
   Value return_value_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/sema/evaluator.h"
 
@@ -38,10 +39,11 @@ void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>
   GraphObject::Seen seen{v, std::string(name), v->changes, Value::none(), {}};
   if (v->value.is_scalar()) seen.number = v->value;
   seen_->push_back(std::move(seen));
+  v->captured = true;
 }
 
-void Evaluator::warn_of_changes(const GraphObject& g, Span launch) {
-  if (!options_.warn) return;
+void Evaluator::warn_of_changes(GraphObject& g, Span launch) {
+  if (!options_.warn || std::exchange(g.names_looked_at, captured_changes_) == captured_changes_) return;
   for (const auto& node : g.nodes)
     for (const auto& seen : node.seen) {
       const auto v = seen.var.lock();

@@ -202,6 +202,7 @@ struct GraphObject {
     std::vector<Seen> seen;
   };
   std::vector<Node> nodes;
+  uint64_t names_looked_at = 0;  // when it was last seen that they stand for what they did
 };
 
 struct TypeDef {
@@ -223,8 +224,9 @@ struct Variable {
   int capture_depth = 0;         // how many captures
   uint64_t unit = 0;  // the trace in which it got its first value, or the last one that is kept (Changes)
   Span span{};
-  uint64_t changes = 0;  // how often it was given another value …
-  Span changed{};        // … the last time here
+  uint64_t changes = 0;   // how often it was given another value …
+  Span changed{};         // … the last time here
+  bool captured = false;  // a graph was captured with it
   Value& get() { return target ? *target : value; }
 };
 
