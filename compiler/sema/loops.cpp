@@ -275,10 +275,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   std::vector<ir::Node> invariant;
   std::vector<ArrayPtr> finals;
   std::set<const ArrayData*> known;
-  std::set<const Variable*> names;
+  std::set<const Variable*> carriers;
   if (ok) {
     for (auto& c : carried) {
-      names.insert(c.var.get());
+      carriers.insert(c.var.get());
       auto now = leaves(c.var->get());
       ok = ok && now.size() == c.leaves.size();
       for (size_t i = 0; ok && i < now.size(); ++i) {
@@ -292,7 +292,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     }
     for (const auto& a : trace_->live_since(first))
       if (!known.contains(a.get())) ok = false;
-    ok = ok && !changes_.beside(known, names) && !wrote_beside(*trace_, written, known);
+    ok = ok && !changes_.beside(known, carriers) && !wrote_beside(*trace_, written, known);
     if (ok) invariant = take_invariants(inner);
     ok = ok && is_recurrence(m, inner);
     std::optional<Shape> space;
