@@ -47,6 +47,7 @@ Result<ArrayPtr> Evaluator::new_holder(const ArrayPtr& a, bool place, Span span)
   h->bound = place;
   h->named = place || a->named;
   h->apart = false;
+  if (place) h->name.clear();
   h->capture_depth = capture_depth_;
   const StoragePtr& s = a->storage;
   // In a body on a device condition an array from around it is known by its cell alone.
