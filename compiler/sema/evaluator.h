@@ -2,9 +2,9 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, arith, index, place, call,
-// kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests,
-// checked_calls.
+// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, arith, numbers, held_numbers,
+// index, place, call, kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join,
+// tests, checked_calls.
 #pragma once
 
 #include <array>
