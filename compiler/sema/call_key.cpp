@@ -183,7 +183,7 @@ void for_each_written_around(const Value& v, const std::function<void(ArrayPtr&)
     for (const auto& i : v.items->items) for_each_written_around(i, f);
   if (v.kind != VKind::Function || !v.callable->lambda) return;
   const syntax::Expr& l = *v.callable->lambda;
-  if (!l.body && !(l.rhs && Evaluator::writes(*l.rhs))) return;
+  if (!l.body && !(l.rhs && Evaluator::may_write(*l.rhs, v.callable->scope))) return;
   for (const auto& n : names_of(*v.callable)) {
     const auto var = find(n, v.callable->scope, false);
     if (!var || (var->kind != BindKind::Var && !var->target)) continue;

@@ -117,6 +117,7 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
   made->prologue = std::make_shared<Prologue>();
   made->keepers = key.keepers;
   CaptureGuard guard(*this);
+  InsideGuard inside(*this, key.arrays);
   std::vector<std::pair<Value*, Value>> originals;
   each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
     if (!has_numbers(v.get())) return;
@@ -145,6 +146,7 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
     trace_->adopt(fresh, value);
     leaves[i] = fresh;
   }
+  for (const auto& a : leaves) a->apart = true;
   made->result = std::move(*r);
   made->scalars = trace_->scalar_sources();
   Unit unit = trace_->take(leaves);
@@ -181,6 +183,7 @@ Result<Value> Evaluator::launch_captured(const std::shared_ptr<CapturedFn>& f, c
     if (last && last.use_count() == 1 && !effects_->is_given_up(*last)) {
       last->aliases.clear();
       last->name.clear();
+      last->captured = false;
     } else {
       auto s = std::make_shared<Storage>();
       s->type = leaf.type;

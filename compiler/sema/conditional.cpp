@@ -91,6 +91,7 @@ struct Evaluator::Body {
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
+  if (running()) changes_.note(var, trace_->root().id());
   if (bodies_.empty() || var->depth >= bodies_.size()) return;
   for (auto& r : bodies_.back())
     if (r.var == var) {
@@ -143,8 +144,7 @@ Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
 Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars,
                                 Span span) {
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
       continue;
     // Rebinding a name from outside the capture is an error of its own.
@@ -412,8 +412,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   rebound_outside(s, names);
   std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+    auto v = lookup(n, scope);
     if (!v || !arrays_only(v->get())) return false;
     originals.emplace_back(v, v->value);
   }

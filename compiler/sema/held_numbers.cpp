@@ -163,8 +163,7 @@ Result<HeldNumbers> Evaluator::hold_numbers(const std::set<std::string>& names, 
   std::vector<NumberForm> forms;
   bool any_weak = false;
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !holds_number(var->value)) continue;
     // Rebinding a name from outside the capture is an error of its own.
     if (var->capture_depth < capture_depth_) continue;

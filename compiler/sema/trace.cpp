@@ -6,9 +6,10 @@ namespace gk::sema {
 
 std::atomic<uint64_t> Trace::next_id_{0};
 
-Trace::Trace(bool building) : id_(++next_id_), building_(building), block_(&module_.top) {}
+Trace::Trace(bool building, int capture_depth)
+    : id_(++next_id_), building_(building), capture_depth_(capture_depth), block_(&module_.top) {}
 
-Trace::Trace(Trace* around) : Trace(true) {
+Trace::Trace(Trace* around) : Trace(true, around->capture_depth_) {
   around_ = around;
   nodes_ = around->nodes_;
   module_.fuse = around->module_.fuse;
@@ -88,8 +89,19 @@ ArrayPtr Trace::pending(ir::Type type, ir::ValueId v) {
   a->type = std::move(type);
   a->pending = v;
   a->trace = id_;
-  if (building_) pending_.push_back(a);
+  a->capture_depth = capture_depth_;
+  if (building_) wait(a);
   return a;
+}
+
+void Trace::wait(const ArrayPtr& a) {
+  // Those that wait no more are taken out before the list grows.
+  if (pending_.size() == pending_.capacity() && pending_.size() >= 64)
+    std::erase_if(pending_, [&](const auto& w) {
+      const auto other = w.lock();
+      return !other || !made_here(*other);
+    });
+  pending_.push_back(a);
 }
 
 bool Trace::empty() const {
@@ -100,10 +112,11 @@ bool Trace::empty() const {
 }
 
 void Trace::adopt(const ArrayPtr& a, ir::ValueId v) {
+  if (a->storage && a->storage->owner == a.get()) a->storage->owner = nullptr;
   a->storage = nullptr;
   a->pending = v;
   a->trace = id_;
-  if (building_) pending_.push_back(a);
+  if (building_) wait(a);
 }
 
 void Trace::set_written(const StoragePtr& s, ir::ValueId v) {
@@ -207,12 +220,32 @@ Unit Trace::take(const std::vector<ArrayPtr>& results) {
     module_.slots[static_cast<size_t>(slot)].is_output = true;
     module_.outputs.push_back({values_[s.get()], slot});
   }
+  const auto place_of = [](const ArrayData& a) {
+    return a.wanted == Placement::Host ? Placement::Device : a.wanted;
+  };
+  std::unordered_map<ir::ValueId, StoragePtr> homes;  // of values that need not be apart
   for (const ArrayPtr& a : results) {
     if (a->storage || a->trace != id_) continue;
+    if (auto it = homes.find(a->pending); !a->apart && it != homes.end() &&
+                                          it->second->placement == place_of(*a) &&
+                                          it->second->type.same_as(a->type)) {
+      const StoragePtr& s = it->second;
+      a->storage = s;
+      a->pending = -1;
+      if (a->bound && !s->owner->bound) {
+        add_alias(*s, s->owner->shared_from_this());
+        s->owner = a.get();
+      } else {
+        add_alias(*s, a);
+      }
+      continue;
+    }
     auto s = std::make_shared<Storage>();
     s->type = a->type;
-    s->placement = a->wanted == Placement::Host ? Placement::Device : a->wanted;
+    s->placement = place_of(*a);
     s->owner = a.get();
+    s->name = a->name;
+    if (!a->apart) homes[a->pending] = s;
     int slot = slot_of(s);
     auto& info = module_.slots[static_cast<size_t>(slot)];
     info.is_output = info.fresh = true;

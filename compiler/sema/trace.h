@@ -23,7 +23,8 @@ namespace gk::sema {
 
 class Trace {
  public:
-  explicit Trace(bool building);
+  /// `capture_depth`: of what is made in it.
+  explicit Trace(bool building, int capture_depth = 0);
   /// Of a body inside what `around` traces; `around` outlives it. See Note [Cells].
   explicit Trace(Trace* around);
   bool in_body() const { return around_ != nullptr; }
@@ -72,8 +73,9 @@ class Trace {
   /// Closes the trace of a body: one slot a cell.
   ir::Module take_region();
 
-  /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then
-  /// point to their storages. Nothing is left when no output exists (module.outputs is empty).
+  /// Closes the trace: outputs for written storages, fresh storages for live pending values, one for those of
+  /// one value that need not be apart. Arrays then point to their storages. Nothing is left when no output
+  /// exists (module.outputs is empty).
   Unit take();
   /// The same where `results` are all that anybody sees afterwards: other pending values get no home.
   Unit take(const std::vector<ArrayPtr>& results);
@@ -96,6 +98,7 @@ class Trace {
  private:
   int slot_of(const StoragePtr& s);
   void note(std::vector<StoragePtr>& list, const StoragePtr& s);
+  void wait(const ArrayPtr& a);  // for a home
   bool made_here(const ArrayData& a) const { return !a.storage && a.trace == id_; }
   Cell& cell_of(ArrayData& a);
   ir::ValueId input(int slot, const ir::Type& type, const std::string& name);
@@ -103,6 +106,7 @@ class Trace {
   static std::atomic<uint64_t> next_id_;
   uint64_t id_;
   bool building_;
+  int capture_depth_;
   ir::Module module_;
   ir::Block* block_;
   size_t nodes_ = 0;

@@ -69,6 +69,8 @@ typedef struct gk_engine_options {
   bool no_cache;
   int host_threads;                /* 0: as many as the process may use, which is the most */
   struct CUctx_st* native_context; /* NULL: the device's primary one */
+  bool nan_check;                  /* arrays are searched for NaN when they have been written: E0805 */
+  const char* nan_exempt;          /* "x,y": arrays of these names may hold some; NULL: none */
 } gk_engine_options;
 
 typedef struct gk_engine_stats {

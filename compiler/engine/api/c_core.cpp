@@ -83,6 +83,12 @@ gk_error* gk_engine_open(const gk_engine_options* o, gk_engine** out) {
       options.use_cache = !o->no_cache;
       options.host_threads = o->host_threads;
       options.native_context = o->native_context;
+      options.nan_check = o->nan_check;
+      for (std::string_view left = o->nan_exempt ? o->nan_exempt : ""; !left.empty();) {
+        const std::string_view name = left.substr(0, left.find(','));
+        options.nan_exempt.emplace_back(name);
+        left.remove_prefix(std::min(name.size() + 1, left.size()));
+      }
     }
     *out = new gk_engine{api::Engine(std::move(options))};
   });

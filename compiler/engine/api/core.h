@@ -16,6 +16,7 @@
 #include "compiler/engine/api/owner.h"
 #include "compiler/engine/callback.h"
 #include "compiler/engine/device_effects.h"
+#include "compiler/engine/inherited.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/source.h"
 #include "include/gk/runtime.h"
@@ -32,6 +33,8 @@ struct EngineCore {
   syntax::SourceMap sources;
   std::function<void(std::string_view)> out;
   std::string device_id, device_name;
+  Home home;
+  int64_t memory_limit_bytes = 0;
 };
 using EnginePtr = std::shared_ptr<EngineCore>;
 

@@ -36,7 +36,7 @@ gk::Result<std::shared_ptr<detail::CallableImpl>> find(const std::shared_ptr<det
                 fmt::format("`{}` is {}, not {}", name, describe(v),
                             *kind == VKind::Kernel ? "a kernel" : "a function"),
                 it->second->span);
-  auto c = std::make_shared<detail::CallableImpl>();
+  auto c = engine::make_handle<detail::CallableImpl>();
   c->module = m;
   c->name = name;
   c->value = v;
@@ -101,8 +101,7 @@ class Matcher {
   }
   const syntax::TypeExpr* named(const std::string& type) const {
     sema::Evaluator& ev = *m_.evaluator;
-    gk::Error why;
-    auto v = ev.lookup(type, scope_, {}, &why);
+    auto v = ev.lookup(type, scope_);
     if (!v || v->get().kind != VKind::Type || !v->get().type_def) return nullptr;
     return v->get().type_def->body;
   }

@@ -41,7 +41,7 @@ std::string type_text(const TensorImpl& t) {
 
 TensorPtr describe_tensor(const EnginePtr& engine, memory::BlockPtr block, int64_t offset_bytes, api::DType t,
                           api::Shape shape, api::MemoryPlace place, std::string name) {
-  auto i = std::make_shared<TensorImpl>();
+  auto i = engine::make_handle<TensorImpl>();
   i->engine = engine;
   i->block = std::move(block);
   i->offset_bytes = offset_bytes;
