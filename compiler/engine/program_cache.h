@@ -56,7 +56,7 @@ class ProgramCache {
   Result<std::shared_ptr<const program::Program>> compile(const ir::Module& m, const Asker& asker,
                                                           const Layout& shape);
 
-  static constexpr int64_t kMostBytes = int64_t{32} << 20;
+  static constexpr int64_t kMostBytes = int64_t{16} << 20;
 
   std::mutex mutex_;
   Stats stats_;

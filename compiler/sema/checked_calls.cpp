@@ -11,6 +11,9 @@ namespace gk::sema {
 
 namespace {
 
+// How many calls of one function by others are followed.
+constexpr int kMostFollowed = 256;
+
 // Results that are the same whenever they are made: no graphs, no lambdas, which hold a scope, and no array
 // that has a name already, since who it is matters.
 bool plain(const Value& v) {
@@ -42,7 +45,10 @@ bool contains(const std::vector<StoragePtr>& all, const StoragePtr& s) {
 // Functions of a file see what their file defines. Those inside a body may see what differs from one turn to
 // the next, or be hidden from it by what follows.
 CheckedCall::CheckedCall(Evaluator& ev, const Callable& c)
-    : ev_(ev), usable_(!ev.running() && c.scope && !c.scope->parent), mistakes_(ev.num_mistakes()) {
+    : ev_(ev),
+      fn_(c.fn.get()),
+      usable_(!ev.running() && c.scope && !c.scope->parent),
+      mistakes_(ev.num_mistakes()) {
   if (!usable_) return;
   key_ = fmt::format("{}|", static_cast<const void*>(c.fn.get()));
   // In a capture, what is read and written is noted: only the same call on the same arrays adds nothing.
@@ -109,7 +115,12 @@ std::optional<Result<Value>> CheckedCall::find(Span span) {
   if (!usable_) return std::nullopt;
   const auto& memo = ev_.checked_calls();
   const auto it = memo.find(key_);
-  if (it == memo.end()) return std::nullopt;
+  if (it == memo.end()) {
+    // What a place becomes must be followed. What stands outside of functions is as much as there is text.
+    if (!places_.empty() || !ev_.inside_call()) return std::nullopt;
+    if (++ev_.followed_calls(*fn_) > kMostFollowed) return Result<Value>(Value::unknown());
+    return std::nullopt;
+  }
   const CheckedResult& known = it->second;
   for (size_t i = 0; i < places_.size(); ++i) {
     if (!known.written[i] || !places_[i]->is_array()) continue;

@@ -77,6 +77,7 @@ Result<void> Evaluator::poll(Span span) {
 
 std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
   errors_.clear();
+  followed_calls_.clear();
   declare_functions(module, scope);
   defined_.clear();
   scope->begun = false;

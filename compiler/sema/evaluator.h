@@ -376,6 +376,8 @@ class Evaluator {
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
+  bool inside_call() const { return call_depth_ > 0; }
+  int& followed_calls(const syntax::FnDef& fn) { return followed_calls_[&fn]; }
   SharedCalls& shared_calls() { return shared_calls_; }
   bool rolling() const { return rolling_ > 0; }
   /// Something is done that a call cannot be spared: printing, files, launches.
@@ -453,6 +455,7 @@ class Evaluator {
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, CheckedResult> checked_calls_;
+  std::map<const syntax::FnDef*, int> followed_calls_;
   std::set<const syntax::FnDef*> checked_functions_;
   int64_t mistakes_ = 0;
   std::vector<std::pair<const syntax::Stmt*, ScopePtr>>

@@ -102,6 +102,12 @@ std::string describe(const Value& v) {
   return "a value";
 }
 
+void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f) {
+  if (v.is_array()) f(v.array);
+  if (v.is_aggregate())
+    for (const auto& item : v.items->items) for_each_array(item, f);
+}
+
 void name_arrays(const Value& v, const std::string& name) {
   if (v.is_array()) {
     std::string& known = v.array->storage ? v.array->storage->name : v.array->name;
@@ -111,12 +117,6 @@ void name_arrays(const Value& v, const std::string& name) {
   for (size_t i = 0; i < v.items->items.size(); ++i)
     name_arrays(v.items->items[i], v.kind == VKind::Record ? fmt::format("{}.{}", name, v.items->names[i])
                                                            : fmt::format("{}[{}]", name, i));
-}
-
-void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f) {
-  if (v.is_array()) f(v.array);
-  if (v.is_aggregate())
-    for (const auto& item : v.items->items) for_each_array(item, f);
 }
 
 const Error* unreadable_field(const Value& record, std::string_view name) {

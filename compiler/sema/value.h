@@ -245,13 +245,12 @@ void add_alias(Storage& s, const ArrayPtr& a);
 std::vector<ArrayPtr> live_aliases(Storage& s);
 /// "f32[B=2, C=4]", "f32 (host)", "record S", "a function" …: for messages.
 std::string describe(const Value& v);
-/// Names the storages that have no name yet after the place they are: `s`, `s.x`, `s[0]`.
-void name_arrays(const Value& v, const std::string& name);
 /// Calls `f` on every array leaf.
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f);
 /// Why the file that a record came from cannot give this field; null: it has none of that name.
 const Error* unreadable_field(const Value& record, std::string_view name);
-/// Gives a name to the storages of a value that have none, and to those that its pending arrays will get.
+/// Names the storages that have no name yet after the place they are, `s`, `s.x` or `s[0]`, and those that
+/// pending arrays will get.
 void name_arrays(const Value& v, const std::string& name);
 
 }  // namespace gk::sema

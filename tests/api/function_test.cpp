@@ -242,6 +242,22 @@ TEST_P(ApiFunction, captured_functions_launch_their_graph) {
   EXPECT_TRUE(all(s, 8));
 }
 
+TEST_P(ApiFunction, captured_functions_are_kept_up_to_a_limit) {
+  auto m = ctx->compile("m", "captured fn f(x, k) = if k < 0 { x } else { x + k }");
+  auto f = m.function("f");
+  const auto x = filled(1, 4);
+  const auto before = engine->stats();
+  for (int k = 0; k < 5000; ++k) f.call({x, k});
+  EXPECT_LE(engine->stats().leases - before.leases, 2 * 2048 + 2);
+  EXPECT_LE(engine->stats().in_use_bytes - before.in_use_bytes, 2100 * 256);
+  EXPECT_EQ(values(f.call({x, 3}).tensor())[0], 4) << "what was dropped is captured again";
+  auto first = f.call({x, 10}).tensor(), second = f.call({x, 10}).tensor();
+  EXPECT_FALSE(first.same_memory(second)) << "a result that somebody has is left alone";
+  second.free();
+  EXPECT_TRUE(all(f.call({x, 10}).tensor(), 11)) << "and so is one that was given up";
+  EXPECT_TRUE(all(first, 11));
+}
+
 TEST_P(ApiFunction, many_threads_with_contexts_of_their_own) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
