@@ -414,6 +414,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
       if (a->storage) old_name = a->storage->name;
     });
     GK_TRY(v, settled(v, s.rhs->span));
+    if (var->assigned) var->assigned->push_back(v);
     GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
     Value bound = bind_value(v);
     if (bound.is_scalar()) bound.text.clear();

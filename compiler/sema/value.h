@@ -183,6 +183,7 @@ struct Variable {
   bool is_param = false;
   size_t depth = 0;              // how many bodies on device conditions it was declared inside of
   std::optional<DType> held_as;  // inside of such a body: see held_numbers.h
+  std::shared_ptr<std::vector<Value>> assigned;  // in a copy: all that was
   Span span{};
   Value& get() { return target ? *target : value; }
 };
