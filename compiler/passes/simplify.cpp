@@ -115,7 +115,9 @@ class Simplifier {
 
   ValueId concat(Node& n) {
     const auto axis = static_cast<int>(n.attrs.axes[0]);
-    std::erase_if(n.operands, [&](ValueId v) { return n.operands.size() > 1 && look_.shape(v)[axis] == 0; });
+    const ValueId first = n.operands[0];
+    std::erase_if(n.operands, [&](ValueId v) { return look_.shape(v)[axis] == 0; });
+    if (n.operands.empty()) n.operands.push_back(first);
     return n.operands.size() == 1 ? n.operands[0] : -1;
   }
 

@@ -6,6 +6,7 @@
 
 #include "compiler/interp/interp.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/hints.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"
@@ -85,6 +86,9 @@ Result<ArrayPtr> Evaluator::broadcast_to(const ArrayPtr& a, const ir::Dims& dims
 Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span span) {
   for (const auto& a : args)
     if (a.is_unknown()) return Value::unknown();
+  if (comes_from_call(args))
+    return on_host(
+        args, [op, span](Evaluator& ev, const std::vector<Value>& a) { return ev.elementwise(op, a, span); });
   // Lift over records, lists and tuples of the same structure.
   const Value* aggregate = nullptr;
   for (const auto& a : args)
@@ -153,9 +157,9 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   bool bitwise = op == ir::Op::And || op == ir::Op::Or || op == ir::Op::Xor || op == ir::Op::BitNot;
   if ((bitwise || op == ir::Op::Shl || op == ir::Op::Shr) && gk::is_float(t))
     return fail(ErrorKind::Type, "E0201",
-                fmt::format("`{}` is not defined for {}", ir::info(op).name, name(t)), span);
+                fmt::format("`{}` is not defined for {}", gk::sema::written(op), name(t)), span);
   if ((op == ir::Op::Shl || op == ir::Op::Shr) && is_bool(t))
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
+    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", gk::sema::written(op)),
                 span);
   bool rounding = op == ir::Op::Floor || op == ir::Op::Ceil || op == ir::Op::Round || op == ir::Op::Trunc;
   if (rounding && is_integer(t)) return args[0];
@@ -244,6 +248,10 @@ Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {
       return elementwise(ir::Op::Neg, {v}, span);
     case UnaryOp::BitNot: return elementwise(ir::Op::BitNot, {v}, span);
     case UnaryOp::Not: {
+      if (comes_from_call(v))
+        return on_host({v}, [span](Evaluator& ev, const std::vector<Value>& a) {
+          return ev.unary(UnaryOp::Not, a[0], span);
+        });
       if (v.is_scalar() && is_bool(v.scalar.dtype)) {
         Value r = v;
         r.scalar = Scalar::of_bool(v.scalar.i == 0);
@@ -251,9 +259,8 @@ Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {
       }
       if (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype))
         return elementwise(ir::Op::Not, {v}, span);
-      return fail(make_error(ErrorKind::Type, "E0208",
-                             fmt::format("`not` takes a scalar bool, not {}", describe(v)), span)
-                      .help("for arrays use `~`"));
+      return fail(ErrorKind::Type, "E0208", fmt::format("`not` takes a scalar bool, not {}", describe(v)),
+                  span);
     }
   }
   return Value::unknown();
@@ -283,7 +290,11 @@ Result<Value> Evaluator::binary(BinaryOp op, const Value& a, const Value& b, con
       e = std::move(e).label(where->lhs->span, describe(a));
       e = std::move(e).label(where->rhs->span, describe(b));
     }
-    return fail(advised(std::move(e), a, b, written(where->lhs->span), written(where->rhs->span)));
+    const std::string left = written(where->lhs->span), right = written(where->rhs->span);
+    if (op == BinaryOp::BitXor && e.code == "E0201")
+      return fail(
+          std::move(e).help(fmt::format("a power is `{} ** {}`", as_operand(left), as_operand(right))));
+    return fail(advised(std::move(e), a, b, left, right));
   }
   return r;
 }

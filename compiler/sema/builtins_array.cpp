@@ -27,12 +27,14 @@ Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, 
 
 template <int n>
 Result<Value> constant(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, nullptr));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type"}));
   if (a.unknown()) return Value::unknown();
   return filled(ev, a.value(0), Value::constant_int(n), a.span(0), call.span);
 }
 
 Result<Value> full(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, call.args.empty() ? nullptr : &call.args.back().value));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type", "value"}));
   if (a.unknown()) return Value::unknown();
   if (!a.value(1).is_scalar() && !(a.value(1).is_array() && a.value(1).array->type.rank() == 0))
@@ -354,6 +356,8 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
 }
 
 Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
+  if (!call.args.empty() && call.args[0].name.empty() && call.args[0].value.is_array())
+    return fail(ev.not_a_list(call));
   GK_TRY(auto a, BuiltinArgs::match(call, {"arrays", "axis?"}));
   std::vector<Value> items;
   if (a.value(0).is_aggregate()) {
@@ -458,7 +462,8 @@ Result<Value> list(Evaluator& ev, Call& call) {
       GK_TRY(auto v, ev.call_lambda(call.args[1].value,
                                     {n ? Value::host(i) : Value::unknown_host(DType::I64)}, call.span));
       GK_TRY(v, ev.settled(v, call.span));
-      r.items->items.push_back(ev.bind_value(v));
+      GK_TRY(auto held, ev.hold(v, call.span));
+      r.items->items.push_back(std::move(held));
     }
     if (!n) return Value::unknown();
     return r;
@@ -467,7 +472,7 @@ Result<Value> list(Evaluator& ev, Call& call) {
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
     GK_TRY(auto element, ev.settled(a.value, a.span));
-    r.items->items.push_back(ev.bind_value(element));
+    r.items->items.push_back(std::move(element));
   }
   return r;
 }

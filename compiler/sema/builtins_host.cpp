@@ -14,13 +14,25 @@ Value dim_scalar(const ir::Dim& d) {
   return v;
 }
 
-Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted) {
+constexpr int64_t kManyElements = 1000, kEdgeItems = 3;  // as for one array
+
+// How many numbers a value prints, counted up to more than many.
+int64_t num_printed(const Value& v) {
+  if (!v.is_aggregate()) return v.is_array() ? num_elements(v.array->type.shape()).value_or(0) : 1;
+  int64_t n = 0;
+  for (const auto& item : v.items->items)
+    if (n <= kManyElements) n += num_printed(item);
+  return n;
+}
+
+// With `shorten`, arrays and lists of more than a few elements stand with their edges alone.
+Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted, bool shorten) {
   switch (v.kind) {
     case VKind::Scalar: return ev.effects()->format(v.scalar);
     case VKind::String: return quoted ? "\"" + v.text + "\"" : v.text;
     case VKind::Array: {
       GK_TRY(auto a, ev.download(v, span));
-      return ev.effects()->format(a);
+      return ev.effects()->format(a, shorten);
     }
     case VKind::Record:
     case VKind::List:
@@ -28,10 +40,17 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
       std::string out = v.kind == VKind::Record ? (v.items->type ? v.items->type->name : "") + "("
                         : v.kind == VKind::List ? "["
                                                 : "(";
-      for (size_t i = 0; i < v.items->items.size(); ++i) {
+      const size_t n = v.items->items.size();
+      const bool edges = shorten && v.kind != VKind::Record && n > 2 * kEdgeItems;
+      for (size_t i = 0; i < n; ++i) {
         if (i) out += ", ";
+        if (edges && i == kEdgeItems) {
+          out += "...";
+          i = n - kEdgeItems - 1;
+          continue;
+        }
         if (v.kind == VKind::Record) out += v.items->names[i] + "=";
-        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true));
+        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true, shorten));
         out += t;
       }
       if (v.kind == VKind::Tuple && v.items->items.size() == 1) out += ",";
@@ -43,8 +62,8 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
       return out + "]";
     }
     case VKind::Range: {
-      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false));
-      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false));
+      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false, false));
+      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false, false));
       return a + ".." + b;
     }
     default: return describe(v);
@@ -53,13 +72,18 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
 
 Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_in_capture("`print`", call.span));
+  for (const CallArg& a : call.args)
+    if (!a.name.empty())
+      return fail(
+          make_error(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", a.name), a.span)
+              .note("it writes its arguments with a space between them, and a newline")
+              .help("join texts by `+`, or write them in an f-string: `print(f\"{x}, {y}\")`"));
   if (!ev.running()) return Value::none();
   std::string line;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!call.args[i].name.empty())
-      return fail(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", call.args[i].name),
-                  call.args[i].span);
-    GK_TRY(auto t, text_of(ev, call.args[i].value, call.args[i].span, false));
+    const Value& v = call.args[i].value;
+    const bool shorten = v.is_aggregate() && num_printed(v) > kManyElements;
+    GK_TRY(auto t, text_of(ev, v, call.args[i].span, false, shorten));
     if (i) line += " ";
     line += t;
   }
@@ -67,6 +91,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.flush(call.span));
   auto sync = ev.effects()->synchronize();
   if (!sync) return fail(std::move(sync.error()).at(call.span));
+  ev.note_outside();
   ev.effects()->print(line + "\n");
   return Value::none();
 }
@@ -189,21 +214,43 @@ Result<Value> load(Evaluator& ev, Call& call) {
     return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))),
                 a.span(0));
   GK_CHECK(ev.refuse_in_capture("`load`", call.span));
+  for (std::string_view ending : {".csv", ".txt", ".tsv", ".json", ".h5", ".mat", ".pkl", ".pt"})
+    if (a.value(0).text.ends_with(ending))
+      return fail(make_error(ErrorKind::Io, "E1002",
+                             fmt::format("`load` reads .npy and .npz, not {}", ending), a.span(0))
+                      .help(fmt::format("convert it with NumPy (`np.save`), then `load(\"{}.npy\")`",
+                                        a.value(0).text.substr(0, a.value(0).text.size() - ending.size()))));
   if (!ev.running()) return Value::unknown();
+  ev.note_outside();
   auto arrays = ev.effects()->load(a.value(0).text);
   if (!arrays) return fail(std::move(arrays.error()).at(call.span));
-  if (arrays->size() == 1 && (*arrays)[0].first.empty()) {
-    GK_TRY(auto x, host_array(ev, (*arrays)[0].second, true));
+  if (arrays->size() == 1 && (*arrays)[0].name.empty()) {
+    auto elements = (*arrays)[0].read();
+    if (!elements) return fail(std::move(elements.error()).at(call.span));
+    GK_TRY(auto x, host_array(ev, *elements, true));
     return Value::of_array(x);
   }
   Value r;
   r.kind = VKind::Record;
   r.items = std::make_shared<Aggregate>();
-  for (auto& [n, x] : *arrays) {
-    r.items->names.push_back(n);
-    GK_TRY(auto data, host_array(ev, x, true));
+  // Fields that the program does not use are never read, and need not be of a kind that the language has.
+  std::map<std::string, Error, std::less<>> unreadable;
+  for (auto& stored : *arrays) {
+    if (stored.unreadable) {
+      unreadable.emplace(std::move(stored.name), std::move(*stored.unreadable));
+      continue;
+    }
+    r.items->names.push_back(std::move(stored.name));
+    auto data = std::make_shared<ArrayData>();
+    data->type = ir::Type::of(stored.dtype, stored.shape);
+    data->storage = std::make_shared<Storage>();
+    data->storage->type = data->type;
+    data->storage->owner = data.get();
+    GK_CHECK(ev.effects()->allocate_stored(*data->storage, std::move(stored.read)));
     r.items->items.push_back(Value::of_array(data));
   }
+  if (!unreadable.empty())
+    r.items->unreadable = std::make_shared<const decltype(unreadable)>(std::move(unreadable));
   return r;
 }
 
@@ -254,6 +301,7 @@ Result<Value> save(Evaluator& ev, Call& call) {
                     .help("save several as `.npz`"));
   if (!ev.running()) return Value::none();
   GK_CHECK(ev.effects()->synchronize());
+  ev.note_outside();
   auto r = ev.effects()->save(path, out);
   if (!r) return fail(std::move(r.error()).at(call.span));
   return Value::none();

@@ -95,7 +95,9 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   const bool of_two = (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a.has(1) && a[1].name.empty();
   const std::string help =
-      fmt::format("`{}(a, b)` is elementwise", op == ir::Op::ReduceMax ? "maximum" : "minimum");
+      !of_two ? ""
+              : fmt::format("of two it is `{}({}, {})`", op == ir::Op::ReduceMax ? "maximum" : "minimum",
+                            ev.written(a.span(0)), ev.written(a.span(1)));
   const auto integer = [](const Value& v) { return v.is_scalar() && is_integer(v.scalar.dtype); };
   if (of_two && !a.value(1).is_aggregate() && (x->type.rank() == 0 || !integer(a.value(1))))
     return fail(

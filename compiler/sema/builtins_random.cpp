@@ -58,9 +58,10 @@ Result<void> check_generator(Evaluator& ev, const Call& call, size_t num_args) {
 Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type, Span type_span, ir::Op op,
                    DType t) {
   if (!state.is_mut || !state.place)
-    return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` advances the generator", call.callee),
-                           state.span)
-                    .help("pass it `mut`"));
+    return fail(
+        make_error(ErrorKind::Type, "E0206", fmt::format("`{}` advances the generator", call.callee),
+                   state.span)
+            .help(fmt::format("pass it `mut`: `{}(mut {}, …)`", call.callee, ev.written(state.span))));
   if (state.place->is_unknown()) return Value::unknown();
   if (state.place->kind != VKind::Record || state.place->items->names != std::vector<std::string>{"state"})
     return fail(ErrorKind::Type, "E0202",

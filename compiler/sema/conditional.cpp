@@ -91,6 +91,7 @@ struct Evaluator::Body {
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
+  if (running()) changes_.note(var, trace_->root().id());
   if (bodies_.empty() || var->depth >= bodies_.size()) return;
   for (auto& r : bodies_.back())
     if (r.var == var) {
@@ -143,13 +144,11 @@ Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
 Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars,
                                 Span span) {
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
       continue;
-    bool outside = false;  // the capture: rebinding it is an error of its own
-    for (auto sc = scope; sc && !sc->names.contains(n); sc = sc->parent) outside |= sc->capture_boundary;
-    if (outside) continue;
+    // Rebinding a name from outside the capture is an error of its own.
+    if (var->capture_depth < capture_depth_) continue;
     GK_TRY(auto fresh, renew(var->value, scalars, span));
     note_rebinding(var, span);
     var->value = std::move(fresh);
@@ -273,11 +272,8 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
       m->slots.push_back(std::move(info));
     }
     ir::Region r;
-    auto& params = trace_->module().params;
-    for (const Scalar& p : m->params) {
-      r.scalars.push_back(static_cast<int>(params.size()));
-      params.push_back(p);
-    }
+    for (size_t i = 0; i < m->params.size(); ++i)
+      r.scalars.push_back(trace_->scalar_slot(m->params[i], b.trace->scalar_sources()[i]));
     r.module = std::move(m);
     node.regions.push_back(std::move(r));
   }
@@ -416,8 +412,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   rebound_outside(s, names);
   std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+    auto v = lookup(n, scope);
     if (!v || !arrays_only(v->get())) return false;
     originals.emplace_back(v, v->value);
   }

@@ -6,6 +6,7 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
@@ -16,76 +17,11 @@ using syntax::BindKind;
 using syntax::Expr;
 using syntax::ExprKind;
 
-std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span,
-                                            Error* why) {
-  bool beyond_function = false;
-  std::vector<std::string_view> candidates;
-  for (auto s = scope; s; s = s->parent) {
-    if (auto it = s->names.find(name); it != s->names.end()) {
-      const auto& v = it->second;
-      if (beyond_function && v->kind != BindKind::Const) {
-        *why = make_error(ErrorKind::Type, "E0407",
-                          fmt::format("`{}` is not visible inside a function", name), span)
-                   .label(v->span, "declared here")
-                   .note("a function sees its parameters, consts, functions, kernels and types")
-                   .help(fmt::format("pass it as a parameter, or declare `const {}`", name));
-        return nullptr;
-      }
-      return v;
-    }
-    for (const auto& [n, v] : s->names)
-      if (!beyond_function || v->kind == BindKind::Const) candidates.push_back(n);
-    if (s->function_boundary) beyond_function = true;
-  }
-  Error e = make_error(ErrorKind::Type, "E0401", fmt::format("unknown name `{}`", name), span);
-  for (const auto* b : all_builtins()) candidates.push_back(b->name);
-  std::string_view best;
-  size_t best_distance = name.size() / 3 + 1;
-  for (auto c : candidates)
-    if (size_t d = edit_distance(name, c); d < best_distance || (d == best_distance && best.empty())) {
-      best = c;
-      best_distance = d;
-    }
-  if (!best.empty()) e = std::move(e).help(fmt::format("did you mean `{}`?", best));
-  *why = std::move(e);
-  return nullptr;
-}
-
-Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
-  Error why;
-  if (auto v = lookup(e.text, scope, e.span, &why)) {
-    return v->get();
-  }
-  if (why.code == "E0407") return fail(std::move(why));
-  if (auto t = parse_dtype(e.text)) {
-    Value v;
-    v.kind = VKind::Type;
-    v.dtype = *t;
-    return v;
-  }
-  if (auto c = named_constant(e.text)) return Value::host(*c, true);
-  if (e.text == "args") {
-    Value v;
-    v.kind = VKind::Strings;
-    v.strings = std::make_shared<std::vector<std::string>>(options_.args);
-    return v;
-  }
-  if (find_builtin(e.text)) {
-    Value v;
-    v.kind = VKind::Builtin;
-    v.text = e.text;
-    return v;
-  }
-  return fail(std::move(why));
-}
-
 Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, const char* what) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return -1;
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
-  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
-                e.span);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, what));
   if (!v.known) return -1;
   GK_TRY(auto i, small_integer(v, what, e.span));
   if (i < 0)
@@ -119,7 +55,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
                   e.span);
     case ExprKind::Unary: {
       GK_TRY(auto v, eval(*e.lhs, scope));
-      return unary(e.unary, v, e.span);
+      auto r = unary(e.unary, v, e.span);
+      if (!r && r.error().code == "E0208") {
+        const std::string operand = as_operand(written(e.lhs->span));
+        const bool mask = v.is_array() && is_bool(v.array->type.dtype);
+        r.error().helps = {mask ? fmt::format("for arrays write `~{}`", operand)
+                                : fmt::format("compare it: `{} == 0`", operand)};
+      }
+      return r;
     }
     case ExprKind::Binary: {
       if (e.binary == BinaryOp::And || e.binary == BinaryOp::Or) {
@@ -127,15 +70,22 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
           bool ok = v.is_unknown() || (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                     (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
           if (ok) return {};
+          Error error = make_error(
+              ErrorKind::Type, "E0208",
+              fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)), at.span);
+          if (v.is_array() && is_bool(v.array->type.dtype))
+            return fail(std::move(error).help(
+                fmt::format("for arrays write `{} {} {}`", as_operand(written(e.lhs->span)),
+                            e.binary == BinaryOp::And ? "&" : "|", as_operand(written(e.rhs->span)))));
           return fail(
-              make_error(ErrorKind::Type, "E0208",
-                         fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)),
-                         at.span)
-                  .help(fmt::format("for arrays use `{}`", e.binary == BinaryOp::And ? "&" : "|")));
+              std::move(error).help(fmt::format("compare it: `{} != 0`", as_operand(written(at.span)))));
         };
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
         if (a.is_scalar() && a.known && (a.scalar.i != 0) == (e.binary == BinaryOp::Or)) return a;
+        if (may_write(*e.rhs, scope)) {
+          GK_TRY(a, hold(a, e.lhs->span));
+        }
         GK_TRY(auto b, eval(*e.rhs, scope));
         GK_CHECK(check(b, *e.rhs));
         if (a.is_unknown() || b.is_unknown()) return Value::unknown();
@@ -151,12 +101,21 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       GK_TRY(auto v, eval(*at, scope));
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
-        if (writes(*x.rhs)) v = hold(v);
-        GK_TRY(auto r, eval(*x.rhs, scope));
+        if (may_write(*x.rhs, scope)) {
+          GK_TRY(v, hold(v, x.span));
+        }
+        auto right = eval(*x.rhs, scope);
+        if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
+        const Value r = std::move(*right);
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));
         } else {
-          GK_TRY(v, binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span));
+          auto both = binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span);
+          const Expr* around = it + 1 == chain.rend() ? nullptr : *(it + 1);
+          if (!both)
+            return fail(around ? bound_tightly(std::move(both.error()), *around, x)
+                               : std::move(both.error()));
+          v = std::move(*both);
         }
       }
       return v;
@@ -190,7 +149,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.kind = VKind::Tuple;
       v.items = std::make_shared<Aggregate>();
       for (const auto& x : e.elements) {
-        GK_TRY(auto item, eval(*x, scope));
+        GK_TRY(auto item, eval_after(v.items->items, *x, scope));
         GK_TRY(item, settled(item, x->span));
         v.items->items.push_back(std::move(item));
       }
@@ -204,11 +163,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         GK_TRY(auto x, eval(**side, scope));
         if (x.is_array() && x.array->loop_index) roll_failed_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
-          return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("the {} of a range is a host integer, not {}",
-                                             side == &e.lhs ? "start" : "end", describe(x)),
-                                 (*side)->span)
-                          .help("`item(…)` reads a device scalar back"));
+          return fail(not_on_host(x, **side, side == &e.lhs ? "the start of a range" : "the end of a range"));
         if (!x.is_unknown()) GK_CHECK(small_integer(x, "the end of a range", (*side)->span));
         v.items->items.push_back(x);
       }
@@ -224,14 +179,23 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
   return fail(ErrorKind::Internal, "E0901", "an expression of no kind", e.span);
 }
 
+Result<Value> Evaluator::eval_after(std::vector<Value>& before, const Expr& e, const ScopePtr& scope) {
+  if (!before.empty() && may_write(e, scope))
+    for (Value& v : before) {
+      GK_TRY(v, hold(v, e.span));
+    }
+  return eval(e, scope);
+}
+
 Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   GK_TRY(auto c, eval(*e.lhs, scope));
   bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
             (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-  if (!ok)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("a condition is a scalar bool, not {}", describe(c)), e.lhs->span)
-                    .help("for elementwise choice use `where(c, a, b)`"));
+  if (!ok) {
+    Error error = not_a_condition(c, *e.lhs, "a condition is");
+    if (c.is_array()) error = std::move(error).help("for a choice element by element, `where(c, a, b)`");
+    return fail(std::move(error));
+  }
   auto run = [&](const std::unique_ptr<syntax::Block>& b, const syntax::ExprPtr& nested) -> Result<Value> {
     Value v = Value::none();
     if (b) {
@@ -297,19 +261,20 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
 }
 
 Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto base, eval(*e.lhs, scope));
+  auto evaluated = eval(*e.lhs, scope);
+  if (!evaluated) return fail(unknown_member(std::move(evaluated.error()), e, nullptr));
+  const Value base = std::move(*evaluated);
   if (base.is_unknown()) return base;
   if (base.kind == VKind::Record) {
     auto& names = base.items->names;
     auto it = std::find(names.begin(), names.end(), e.field);
     if (it != names.end()) return base.items->items[static_cast<size_t>(it - names.begin())];
-    return fail(make_error(ErrorKind::Type, "E0209",
-                           fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span)
-                    .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
+    if (const Error* why = unreadable_field(base, e.field)) return fail(Error(*why).at(e.field_span));
+    return fail(unknown_field(base, e, scope));
   }
   if (base.kind == VKind::Module) {
     if (auto it = base.module->names.find(e.field); it != base.module->names.end()) return it->second->get();
-    return fail(ErrorKind::Type, "E0401", fmt::format("the module has no name `{}`", e.field), e.field_span);
+    return fail(unknown_member(std::nullopt, e, base.module.get()));
   }
   if (base.kind == VKind::Graph || base.kind == VKind::Exec) {
     for (size_t i = 0; i < base.graph->nodes.size(); ++i)
@@ -330,8 +295,7 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto r, emit(ir::Op::Transpose, {base.array}, attrs, e.span));
     return Value::of_array(r);
   }
-  return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field),
-              e.field_span);
+  return fail(unknown_field(base, e, scope));
 }
 
 Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
@@ -368,13 +332,36 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
   return Value::of_string(out);
 }
 
+// A long literal of plain numbers: what literal_of() makes of its elements.
+static Value number_array(const syntax::NumberArray& n, DType default_float) {
+  auto l = std::make_shared<HostLiteral>();
+  for (const int64_t d : n.shape) l->shape.push_back(d);
+  l->constant = true;
+  bool floats = false, large = false;
+  for (const auto& x : n.numbers) floats = floats || x.is_float;
+  l->values.reserve(n.numbers.size());
+  for (const auto& x : n.numbers) {
+    const Scalar whole = x.negative ? Scalar::of_int(static_cast<int64_t>(0 - x.integer))
+                                    : host_number(Scalar{DType::U64, static_cast<int64_t>(x.integer), 0});
+    const double real = x.negative ? -x.real : x.real;
+    const Scalar s = x.is_float ? Scalar{DType::F64, 0, real} : floats ? whole.cast(DType::F64) : whole;
+    large = large || s.dtype == DType::U64;
+    l->values.push_back(s);
+  }
+  auto a = std::make_shared<ArrayData>();
+  a->type = ir::Type::of(floats ? default_float : large ? DType::U64 : DType::I64, l->shape);
+  a->literal = std::move(l);
+  return Value::of_array(a);
+}
+
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
+  if (e.numbers) return number_array(*e.numbers, default_float_);
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));
   std::vector<Value> items;
   for (const auto& x : e.elements) {
-    GK_TRY(auto v, eval(*x, scope));
+    GK_TRY(auto v, eval_after(items, *x, scope));
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())
       return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)),

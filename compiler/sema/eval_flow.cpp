@@ -36,10 +36,7 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
   if (!c.is_unknown()) {
     bool scalar_bool = (c.is_scalar() && is_bool(c.scalar.dtype)) ||
                        (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!scalar_bool)
-      return fail(make_error(ErrorKind::Type, "E0208",
-                             fmt::format("a condition is a scalar bool, not {}", describe(c)), s.rhs->span)
-                      .help("compare it, or use `any(…)` or `all(…)`"));
+    if (!scalar_bool) return fail(not_a_condition(c, *s.rhs, "a condition is"));
   }
   HeldNumbers held;
   if (c.is_array() && rolling_ == 0) {
@@ -115,7 +112,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
     };
     GK_TRY(held, hold_numbers(names, scope, {body}, &s, s.span));
     forget();
-    if (!held.changed() || writes(*s.rhs)) return c;
+    if (!held.changed() || may_write(*s.rhs, scope)) return c;
     return eval(*s.rhs, scope);
   };
   if (!running()) {
@@ -132,9 +129,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
     GK_TRY(auto c, condition(forget, restore));
     bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
               (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!ok)
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
+    if (!ok) return fail(not_a_condition(c, *s.rhs, "a condition is"));
     if (c.is_array() && capturing()) {
       restore();
       GK_CHECK(device_while(s, scope, c.array));
@@ -159,9 +154,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
         c = Value::of_scalar(b);
       }
     }
-    if (!c.is_scalar() || !is_bool(c.scalar.dtype))
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
+    if (!c.is_scalar() || !is_bool(c.scalar.dtype)) return fail(not_a_condition(c, *s.rhs, "a condition is"));
     if (!c.scalar.i) return Flow::Next;
     GK_TRY(auto flow, exec_block(*s.body, scope, nullptr));
     if (flow == Flow::Break) return Flow::Next;

@@ -15,6 +15,7 @@ namespace {
 
 // The same form, in arrays that are nobody's.
 Value form_only(const Value& v, Trace& trace) {
+  if (v.is_scalar()) return without_origin(v);
   Value r = v;
   if (v.is_aggregate()) {
     r.items = std::make_shared<Aggregate>(*v.items);
@@ -168,12 +169,10 @@ Result<HeldNumbers> Evaluator::hold_numbers(const std::set<std::string>& names, 
   std::vector<NumberForm> forms;
   bool any_weak = false;
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !holds_number(var->value)) continue;
-    bool outside = false;  // the capture: rebinding it is an error of its own
-    for (auto sc = scope; sc && !sc->names.contains(n); sc = sc->parent) outside |= sc->capture_boundary;
-    if (outside) continue;
+    // Rebinding a name from outside the capture is an error of its own.
+    if (var->capture_depth < capture_depth_) continue;
     NumberForm f{var, n, std::nullopt, false, false};
     f.learn(var->value, default_float_);
     f.has_one = f.dtype.has_value();

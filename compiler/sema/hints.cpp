@@ -24,6 +24,14 @@ std::optional<std::string> axes_to_add(const ir::Dims& few, const ir::Dims& many
   return text + "]";
 }
 
+// Which operand the help says to convert: the integer that a float literal meets, the bool, the u64.
+bool to_convert_left(const Error& e, const Value& a, const Value& b) {
+  if (e.code == "E0203") return !(a.is_scalar() && a.weak);
+  const auto dtype = [](const Value& v) { return v.is_array() ? v.array->type.dtype : v.scalar.dtype; };
+  const bool bools = is_bool(dtype(a)) != is_bool(dtype(b));
+  return bools ? is_bool(dtype(a)) : dtype(a) == DType::U64;
+}
+
 }  // namespace
 
 Error fitting_help(Error e, const Scalar& number, DType t, const Value* other) {
@@ -47,12 +55,14 @@ Error fitting_help(Error e, const Scalar& number, DType t, const Value* other) {
 }
 
 Error advised(Error e, const Value& a, const Value& b, const std::string& left, const std::string& right) {
-  if (e.code == "E0203" && !e.helps.empty()) {
-    const std::string& operand = a.is_scalar() && a.weak ? right : left;  // that the number meets
+  if ((e.code == "E0203" || e.code == "E0205") && !e.helps.empty()) {
+    const std::string& operand = to_convert_left(e, a, b) ? left : right;
     const std::string_view gap = "(…)";
-    const size_t at = e.helps[0].find(gap);
-    if (at != std::string::npos && operand.size() <= kShortOperand)
+    for (size_t at = 0; operand.size() <= kShortOperand;) {
+      at = e.helps[0].find(gap, at);
+      if (at == std::string::npos) break;
       e.helps[0].replace(at, gap.size(), "(" + operand + ")");
+    }
   }
   if (e.code == "E0301" && a.is_array() && b.is_array()) {
     const auto &x = a.array->type.dims, &y = b.array->type.dims;

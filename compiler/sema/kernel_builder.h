@@ -85,7 +85,9 @@ class KernelBuilder {
   Result<void> declare_axes();
   void bind(const std::string& name, Name n);
   const Name* find(const std::string& name) const;
-  Error unknown_name(const std::string& name, Span span, bool as_function) const;
+  Error unknown_name(const std::string& name, Span span) const;
+  Error unknown_function(const Expr& call) const;
+  std::string text_of(Span span) const { return options_.written ? options_.written(span) : "…"; }
   std::optional<Operand> const_named(const std::string& name, Span span) const;
   const KernelParamInfo& param_info(int i) const { return signature_.params[static_cast<size_t>(i)]; }
 
@@ -107,6 +109,7 @@ class KernelBuilder {
   Result<void> lower_let(const Stmt& s);
   Result<void> lower_assign(const Stmt& s);
   Result<void> assign_variable(const Stmt& s, const Name& n);
+  Result<int> combined_for_store(const Stmt& s, const Operand& v, DType t, const std::string& name);
   Result<void> assign_element(const Stmt& s, const Element& e);
   Result<void> lower_for(const Stmt& s);
   Result<void> lower_while(const Stmt& s);

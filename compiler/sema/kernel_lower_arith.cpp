@@ -7,6 +7,7 @@
 
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 namespace {
@@ -130,7 +131,7 @@ Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const st
     if (!ok)
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("{} is {} and cannot take {}", what, name(t), name(v.dtype)), v.span)
-                      .help(fmt::format("convert the value: `{}(…)`", name(t))));
+                      .help(fmt::format("convert the value: `{}({})`", name(t), text_of(v.span))));
   }
   return convert(v, t);
 }
@@ -151,9 +152,11 @@ Result<DType> KernelBuilder::common(const Operand& a, const Operand& b, std::str
   Error e =
       make_error(ErrorKind::Type, "E0205", fmt::format("cannot {}: they have no common dtype", what), span);
   e.labels = {{a.span, describe(a)}, {b.span, describe(b)}};
+  const bool left = is_bool(a.dtype) || (!is_bool(b.dtype) && a.dtype == DType::U64);
+  const std::string text = text_of(left ? a.span : b.span);
   return fail(std::move(e).help(is_bool(a.dtype) || is_bool(b.dtype)
-                                    ? "convert the bool: `i32(…)` or `f32(…)`"
-                                    : "convert one side, for example `i64(…)`"));
+                                    ? fmt::format("convert the bool: `i32({0})` or `f32({0})`", text)
+                                    : fmt::format("convert one side, for example `i64({})`", text)));
 }
 
 /// What a local that begins with a number is held in: what is assigned to it says which dtype that is.
@@ -219,9 +222,15 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
                                : fmt::format("`{}` is not defined for bool", op_name),
                            span)
                     .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
-  if (gk::is_float(t) && (is_bitwise(op) || is_shift(op)))
-    return fail(ErrorKind::Type, "E0201",
-                fmt::format("`{}` is not defined for {}", op_name, weak ? "floats" : name(t)), span);
+  if (gk::is_float(t) && (is_bitwise(op) || is_shift(op))) {
+    Error e =
+        make_error(ErrorKind::Type, "E0201",
+                   fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
+    if (op == ir::Op::Xor)
+      e = std::move(e).help(
+          fmt::format("a power is `{} ** {}`", text_of(args[0].span), text_of(args[1].span)));
+    return fail(std::move(e));
+  }
   if (op == ir::Op::Not && !is_bool(t))
     return fail(make_error(ErrorKind::Type, "E0208",
                            fmt::format("`not` takes a bool, not {}", describe(args[0])), span)

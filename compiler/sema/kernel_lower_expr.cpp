@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
 #include "compiler/sema/operators.h"
@@ -114,7 +115,7 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
       v.span = e.span;
       return v;
     }
-    return fail(unknown_name(e.text, e.span, false));
+    return fail(unknown_name(e.text, e.span));
   }
   switch (n->kind) {
     case Name::Kind::Value: {
@@ -215,7 +216,7 @@ Result<int> KernelBuilder::lower_condition(const Expr& e, std::string_view what)
   if (!is_bool(v.dtype))
     return fail(make_error(ErrorKind::Type, "E0201",
                            fmt::format("`{}` needs a bool, not {}", what, name(v.dtype)), e.span)
-                    .help("compare it: `… != 0`"));
+                    .help(fmt::format("compare it: `{} != 0`", as_operand(text_of(e.span)))));
   return convert(v, DType::Bool);
 }
 
@@ -241,7 +242,7 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
   std::optional<ir::Op> op = function_named(f);
   const bool clips = f == "clip";
   bool extra = f == "rsqrt" || f == "square" || clips;
-  if (!t && !op && !extra) return fail(unknown_name(f, e.lhs->span, true));
+  if (!t && !op && !extra) return fail(unknown_function(e));
   std::vector<Operand> args;
   for (const syntax::Arg& a : e.args) {
     GK_TRY(Operand v, lower_expr(*a.value));

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "compiler/sema/habits.h"
 #include "compiler/sema/kernel_builder.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
@@ -213,8 +215,12 @@ Result<void> KernelBuilder::lower_assign(const Stmt& s) {
     return fail(make_error(ErrorKind::Unsupported, "E0402", "this cannot be written to", target.span)
                     .help("write to a `var` or to an element: `z[i] = …`"));
   const Name* n = find(target.text);
-  if (!n && !const_named(target.text, target.span))
-    return fail(unknown_name(target.text, target.span, false));
+  if (!n && !const_named(target.text, target.span)) {
+    Error e = unknown_name(target.text, target.span);
+    if (e.code != "E0401" || !e.helps.empty()) return fail(std::move(e));
+    const std::string value = s.assign_op == AssignOp::Set ? text_of(s.rhs->span) : "…";
+    return fail(std::move(e).help(fmt::format("declare it: `var {} = {}`", target.text, value)));
+  }
   if (n && n->kind == Name::Kind::Variable) {
     if (s.elementwise)
       return fail(make_error(ErrorKind::Unsupported, "E0402",
@@ -260,6 +266,17 @@ ir::Op op_of(AssignOp op) {
 
 }  // namespace
 
+/// What an assignment stores; of `s += e` the help is the assignment in full.
+Result<int> KernelBuilder::combined_for_store(const Stmt& s, const Operand& v, DType t,
+                                              const std::string& name) {
+  auto stored = convert_for_store(v, t, fmt::format("`{}`", name));
+  if (stored || s.assign_op == AssignOp::Set || stored.error().code != "E0211") return stored;
+  const std::string place = text_of(s.lhs->span);
+  stored.error().helps = {fmt::format("convert the value: `{} = {}({} {} {})`", place, gk::name(t), place,
+                                      written(op_of(s.assign_op)), as_operand(text_of(s.rhs->span)))};
+  return stored;
+}
+
 Result<void> KernelBuilder::assign_variable(const Stmt& s, const Name& n) {
   Name target = n;  // the right side may bind names and so move `n`
   GK_TRY(Operand v, lower_expr(*s.rhs));
@@ -270,7 +287,7 @@ Result<void> KernelBuilder::assign_variable(const Stmt& s, const Name& n) {
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
   if (target.adopting) note_assigned(*target.adopting, v);
-  GK_TRY(int ssa, convert_for_store(v, local.dtype, fmt::format("`{}`", local.name)));
+  GK_TRY(int ssa, combined_for_store(s, v, local.dtype, local.name));
   set(target.index, ssa, s.span);
   return {};
 }
@@ -282,7 +299,7 @@ Result<void> KernelBuilder::assign_element(const Stmt& s, const Element& e) {
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
   const KernelParamInfo& info = param_info(e.param);
-  GK_TRY(int ssa, convert_for_store(v, info.dtype, fmt::format("`{}`", info.name)));
+  GK_TRY(int ssa, combined_for_store(s, v, info.dtype, info.name));
   store(e, ssa);
   return {};
 }

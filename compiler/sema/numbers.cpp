@@ -37,6 +37,7 @@ double least(DType t) {
 
 DeviceNumber range_of(const Value& v) {
   if (v.is_array()) return *v.array->number;
+  if (Evaluator::comes_from_call(v)) return {};  // each call has its own
   return {true, v.scalar.as_double(), v.scalar.as_double()};
 }
 
@@ -148,8 +149,32 @@ DType Evaluator::alone(const Value& v) const {
   return weak && gk::is_float(t) ? default_float_ : t;
 }
 
+bool Evaluator::comes_from_call(const std::vector<Value>& args) {
+  bool some = false;
+  for (const Value& a : args) {
+    if (!a.is_scalar()) return false;
+    some = some || a.scalar.origin();
+  }
+  return some;
+}
+
+Result<Value> Evaluator::on_host(const std::vector<Value>& args, HostStep step) {
+  std::vector<Value> plain;
+  std::shared_ptr<Prologue> prologue;
+  for (const Value& a : args) {
+    plain.push_back(without_origin(a));
+    if (a.scalar.origin()) prologue = a.scalar.origin()->prologue;
+  }
+  GK_TRY(auto r, step(*this, plain));
+  return prologue->note(std::move(step), args, default_float_, std::move(r));
+}
+
 Value Evaluator::strengthen(const Value& v) const {
   if (!v.is_scalar() || !v.weak) return v;
+  if (comes_from_call(v))
+    return v.scalar.origin()->prologue->note(
+        [](Evaluator& ev, const std::vector<Value>& a) -> Result<Value> { return ev.strengthen(a[0]); }, {v},
+        default_float_, strengthen(without_origin(v)));
   Value r = v;
   r.weak = r.constant = false;
   r.scalar = v.scalar.cast(alone(v));
@@ -157,8 +182,11 @@ Value Evaluator::strengthen(const Value& v) const {
 }
 
 Result<Value> Evaluator::negated_literal(const Value& v, Span span) {
+  for (const auto& o : v.array->literal->origins)
+    if (o) o->read();
   auto l = std::make_shared<HostLiteral>(*v.array->literal);
   l->uploaded.clear();
+  l->origins.clear();
   auto a = std::make_shared<ArrayData>();
   a->type = v.array->type;
   bool large = false;
@@ -180,6 +208,9 @@ Result<Value> Evaluator::settled(const Value& v, Span span) {
 }
 
 Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span, const Value* other) {
+  if (comes_from_call(v))
+    return on_host(
+        {v}, [t, span](Evaluator& ev, const std::vector<Value>& a) { return ev.cast_weak(a[0], t, span); });
   Value r = v;
   r.weak = r.constant = false;
   Scalar s = v.scalar;
@@ -193,6 +224,9 @@ Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span, const Val
 
 Result<Value> Evaluator::cast(const Value& v, DType t, Span span) {
   if (v.is_unknown()) return v;
+  if (comes_from_call(v))
+    return on_host({v},
+                   [t, span](Evaluator& ev, const std::vector<Value>& a) { return ev.cast(a[0], t, span); });
   if (v.is_scalar()) {
     Value r = v;
     r.weak = r.constant = false;
@@ -291,17 +325,29 @@ Result<Value> Evaluator::literal_of(const std::vector<Value>& items, const synta
                   e.elements[i]->span);
     if (nested) {
       const HostLiteral& part = *v.array->literal;
+      if (!part.origins.empty()) {
+        l->origins.resize(l->values.size());
+        l->origins.insert(l->origins.end(), part.origins.begin(), part.origins.end());
+      }
       l->values.insert(l->values.end(), part.values.begin(), part.values.end());
       l->known = l->known && part.known;
       l->constant = l->constant && part.constant;
     } else {
-      l->values.push_back(v.scalar);
+      if (v.scalar.origin()) {
+        l->origins.resize(l->values.size());
+        l->origins.push_back(v.scalar.shared_origin());
+      }
+      l->values.push_back(v.scalar.peek());
       l->known = l->known && v.known;
       l->constant = l->constant && v.constant;
     }
   }
+  if (!l->origins.empty()) l->origins.resize(l->values.size());
   const auto any = [&](auto is) { return std::any_of(l->values.begin(), l->values.end(), is); };
   if (any([](const Scalar& s) { return s.is_float(); })) {
+    // An integer among floats is rounded twice, here and where it meets a dtype: it is one of its kind.
+    for (size_t i = 0; i < l->origins.size(); ++i)
+      if (l->origins[i] && !l->values[i].is_float()) std::exchange(l->origins[i], nullptr)->read();
     for (Scalar& s : l->values) s = s.cast(DType::F64);
     a->type.dtype = default_float_;
   } else {
@@ -328,18 +374,17 @@ Result<ArrayPtr> Evaluator::as_array(const Value& v, DType t, Span span) {
   if (!v.is_scalar())
     return fail(ErrorKind::Type, "E0202",
                 fmt::format("a number or an array is needed here, not {}", describe(v)), span);
-  Value c = v;
-  if (v.weak) {
-    GK_TRY(c, cast_weak(v, t, span));
-  }
+  GK_TRY(auto c, v.weak ? cast_weak(v, t, span) : cast(v, t, span));
   ir::Type type;
   type.dtype = t;
   if (!running()) return trace_->pending(type, -1);
-  return scalar_array(c.scalar.cast(t), v.constant, span);
+  return scalar_array(c.scalar, v.constant, span);
 }
 
 /// Code may be made for the value of a constant; any other is a parameter.
-Result<ArrayPtr> Evaluator::scalar_array(const Scalar& s, bool constant, Span span) {
+Result<ArrayPtr> Evaluator::scalar_array(const HostScalar& s, bool constant, Span span) {
+  if (s.origin())
+    return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s.peek(), span, s.origin()->at));
   if (!constant) return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s, span));
   ir::Attrs attrs;
   attrs.value = s;
@@ -350,10 +395,24 @@ Result<ArrayPtr> Evaluator::scalar_array(const Scalar& s, bool constant, Span sp
 Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool convert, Span span) {
   const HostLiteral& l = *a->literal;
   const ir::Type type{t, a->type.dims};
-  std::vector<Scalar> values;
+  // Each value that comes from a call is fitted again at the next; a long literal of them is made for its
+  // values.
+  const bool of_call = !l.origins.empty() && l.values.size() <= kMostInline;
+  if (!of_call)
+    for (const auto& o : l.origins)
+      if (o) o->read();
+  std::vector<HostScalar> values;
   if (l.known) {
     values.reserve(l.values.size());
-    for (const Scalar& s : l.values) {
+    for (size_t i = 0; i < l.values.size(); ++i) {
+      const Scalar& s = l.values[i];
+      if (of_call && l.origins[i]) {
+        Value number = Value::host(s);
+        number.scalar = HostScalar(s, l.origins[i]);
+        GK_TRY(number, convert ? cast(number, t, span) : cast_weak(number, t, span));
+        values.push_back(number.scalar);
+        continue;
+      }
       auto v = convert ? Result<Scalar>(s.cast(t)) : host_fit(s, t);
       if (!v) return fail(fitting_help(std::move(v.error()).at(span), s, t, nullptr));
       values.push_back(*v);
@@ -375,7 +434,7 @@ Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool conve
   }
   std::vector<ArrayPtr> parts;
   const ir::Type one{t, {ir::Dim::known(1)}};
-  for (const Scalar& s : values) {
+  for (const HostScalar& s : values) {
     GK_TRY(auto x, scalar_array(s, l.constant, span));
     ir::Attrs attrs;
     attrs.shape = one.shape();
@@ -427,7 +486,8 @@ Result<Value> Evaluator::device_arithmetic(ir::Op op, const std::vector<Value>& 
     const DType t = is_bool(kinds[i]) ? DType::Bool : floats ? DType::F64 : DType::I64;
     if (args[i].is_scalar()) {
       if (args[i].scalar.dtype == DType::U64 && !floats) roll_failed_ = true;
-      GK_TRY(auto x, scalar_array(args[i].scalar.cast(t), args[i].constant, span));
+      GK_TRY(auto number, cast(args[i], t, span));
+      GK_TRY(auto x, scalar_array(number.scalar, args[i].constant, span));
       operands.push_back(std::move(x));
     } else {
       GK_TRY(auto x, cast(args[i], t, span));

@@ -105,10 +105,7 @@ Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
   if (v.is_unknown() && !running()) return {};
   bool scalar_bool = (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                      (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
-  if (!scalar_bool)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("`assert` takes a scalar bool, not {}", describe(v)), e.span)
-                    .help(v.is_array() ? "wrap it: `assert all(…)`" : "compare it"));
+  if (!scalar_bool) return fail(not_a_condition(v, e, "`assert` takes"));
   if (!running()) return {};
   GK_CHECK(refuse_in_capture("an assertion", s.span));
   GK_TRY(auto truth, item(v, e.span));
@@ -164,7 +161,7 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   if (r)
     return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text),
                 s.span);
-  trace_ = std::make_unique<Trace>(true);
+  drop_trace();
   if (r.error().code == s.text) return {};
   return r;
 }
@@ -188,7 +185,10 @@ Result<void> Evaluator::run_apart(const syntax::Block& body, const ScopePtr& sco
   };
   std::vector<Kept> kept;
   for (const auto& [name, var] : scope->names)
-    if (var->kind == syntax::BindKind::Var) kept.push_back({var, var->value, hold(var->value)});
+    if (var->kind == syntax::BindKind::Var) {
+      GK_TRY(auto contents, hold(var->value, body.span));
+      kept.push_back({var, var->value, std::move(contents)});
+    }
   auto result = run_body(body, scope);
   auto restore = [&]() -> Result<void> {
     for (const Kept& k : kept) {

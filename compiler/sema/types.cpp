@@ -28,8 +28,7 @@ Placement placement_of(const TypeExpr& t) {
 }  // namespace
 
 void Evaluator::bind_dim(const Expr& e, const ir::Dim& d, const ScopePtr& scope) {
-  Error why;
-  if (e.kind != ExprKind::Name || lookup(e.text, scope, e.span, &why)) return;
+  if (e.kind != ExprKind::Name || lookup(e.text, scope)) return;
   auto v = std::make_shared<Variable>();
   v->kind = syntax::BindKind::Const;
   v->span = e.span;
@@ -67,9 +66,7 @@ Result<ir::Dim> Evaluator::eval_dim(const Expr& e, const ScopePtr& scope) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return fresh_dim(e.kind == ExprKind::Name ? e.text : "");
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
-  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("an extent is a host integer, not {}", describe(v)),
-                e.span);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, "an extent"));
   std::string n = e.kind == ExprKind::Name ? e.text : v.text;
   if (!v.known) {
     if (v.symbol) return ir::Dim{-1, v.symbol, n};
@@ -151,8 +148,7 @@ Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax
     const Expr& d = *dims[i];
     if (d.kind == ExprKind::Wildcard) continue;
     if (bind && d.kind == ExprKind::Name) {
-      Error why;
-      if (!lookup(d.text, scope, d.span, &why)) {
+      if (!lookup(d.text, scope)) {
         bind_dim(d, got.dims[i], scope);
         if (out) out->dims[i].name = d.text;
         continue;
@@ -210,7 +206,7 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           if (!is_bool(d) && promote(d, *dtype) == *dtype) return cast(v, *dtype, span);
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is {}, but {} is declared", what, describe(v), t.name), span)
-                          .help(fmt::format("convert it: `{}(…)`", t.name)));
+                          .help(fmt::format("convert it: `{}({})`", t.name, written(span))));
         }
         if (v.is_array() && v.array->number) {
           GK_TRY(auto a, typed_number(v.array, *dtype, span));
@@ -238,7 +234,7 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
         if (is_bool(d) || promote(d, *dtype) != *dtype)
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is {}, but {} is declared", what, describe(v), t.name), span)
-                          .help(fmt::format("convert it: `{}(…)`", t.name)));
+                          .help(fmt::format("convert it: `{}({})`", t.name, written(span))));
         GK_TRY(r, cast(v, *dtype, span));
       }
       ir::Type type = r.array->type;
@@ -267,20 +263,19 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
         if (want == Placement::Host)
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is in device memory, but `host` is declared", what), span)
-                          .help("bring it over: `host(…)`"));
+                          .help(fmt::format("bring it over: `host({})`", written(span))));
       }
       return r;
     }
     // A type by name.
     GK_TRY(auto named, [&]() -> Result<Value> {
-      Error why;
       std::string head = t.name, tail;
       if (auto dot = head.find('.'); dot != std::string::npos) {
         tail = head.substr(dot + 1);
         head.resize(dot);
       }
-      auto var = lookup(head, scope, t.span, &why);
-      if (!var) return fail(std::move(why));
+      auto var = lookup(head, scope);
+      if (!var) return fail(unknown_name(head, scope, t.span, Meant::Type));
       if (tail.empty()) return var->get();
       if (var->get().kind != VKind::Module) return var->get();
       auto it = var->get().module->names.find(tail);
@@ -372,9 +367,8 @@ Result<Value> Evaluator::default_of(const TypeExpr& t, const ScopePtr& scope, Sp
       a->wanted = where;
       return Value::of_array(a);
     }
-    Error why;
-    auto var = lookup(t.name, scope, t.span, &why);
-    if (!var) return fail(std::move(why));
+    auto var = lookup(t.name, scope);
+    if (!var) return fail(unknown_name(t.name, scope, t.span, Meant::Type));
     const Value& named = var->get();
     if (named.kind != VKind::Type || !named.type_def)
       return fail(ErrorKind::Type, "E0401", fmt::format("`{}` is not a type", t.name), t.span);

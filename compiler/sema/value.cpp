@@ -10,13 +10,31 @@ ArrayData::~ArrayData() {
   if (storage && storage->owner == this) storage->owner = nullptr;
 }
 
+void add_alias(Storage& s, const ArrayPtr& a) {
+  // Those that are gone are taken out before the list grows.
+  if (s.aliases.size() == s.aliases.capacity() && s.aliases.size() >= 8)
+    std::erase_if(s.aliases, [&](const auto& w) {
+      const auto other = w.lock();
+      return !other || other->storage.get() != &s;
+    });
+  s.aliases.push_back(a);
+}
+
+std::vector<ArrayPtr> live_aliases(Storage& s) {
+  std::vector<ArrayPtr> live;
+  for (auto& w : s.aliases)
+    if (auto a = w.lock(); a && a->storage.get() == &s && s.owner != a.get()) live.push_back(a);
+  s.aliases.assign(live.begin(), live.end());
+  return live;
+}
+
 Value Value::none() {
   Value v;
   v.kind = VKind::None;
   return v;
 }
 
-Value Value::of_scalar(Scalar s) {
+Value Value::of_scalar(const Scalar& s) {
   Value v;
   v.kind = VKind::Scalar;
   v.scalar = s;
@@ -84,10 +102,31 @@ std::string describe(const Value& v) {
   return "a value";
 }
 
+void name_arrays(const Value& v, const std::string& name) {
+  if (v.is_array() && v.array->storage && v.array->storage->name.empty()) v.array->storage->name = name;
+  if (!v.is_aggregate()) return;
+  for (size_t i = 0; i < v.items->items.size(); ++i)
+    name_arrays(v.items->items[i], v.kind == VKind::Record ? fmt::format("{}.{}", name, v.items->names[i])
+                                                           : fmt::format("{}[{}]", name, i));
+}
+
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f) {
   if (v.is_array()) f(v.array);
   if (v.is_aggregate())
     for (const auto& item : v.items->items) for_each_array(item, f);
+}
+
+void name_arrays(const Value& v, const std::string& name) {
+  for_each_array(v, [&](const ArrayPtr& a) {
+    std::string& known = a->storage ? a->storage->name : a->name;
+    if (known.empty()) known = name;
+  });
+}
+
+const Error* unreadable_field(const Value& record, std::string_view name) {
+  if (!record.items || !record.items->unreadable) return nullptr;
+  const auto it = record.items->unreadable->find(name);
+  return it == record.items->unreadable->end() ? nullptr : &it->second;
 }
 
 }  // namespace gk::sema

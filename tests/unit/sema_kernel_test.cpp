@@ -41,7 +41,9 @@ KernelOptions options() {
     if (n == "T") return Scalar::of_int(3, DType::I32);
     return std::nullopt;
   };
-  o.is_outer_name = [](const std::string& n) { return n == "outer"; };
+  o.find_outer = [](const std::string& n) {
+    return n == "outer" ? std::optional(OuterName{OuterName::Kind::Function}) : std::nullopt;
+  };
   return o;
 }
 
