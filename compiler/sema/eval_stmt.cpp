@@ -463,6 +463,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     // Rebinding a name from outside a capture would not happen at launch.
     if (var->capture_depth < capture_depth_ && !var->value.is_unknown()) return fail(frozen(s, *var));
     GK_TRY(v, settled(v, s.rhs->span));
+    if (var->assigned) var->assigned->push_back(v);
     GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
     GK_TRY(auto bound, bind_value(v, s.rhs->span));
     if (bound.is_scalar()) bound.text.clear();

@@ -82,9 +82,11 @@ struct Evaluator::NumberForm {
   std::string name;
   std::optional<DType> dtype;
   bool floats = false;
+  bool has_one = false;  // a dtype already, which it keeps
 
   // True: something new was learnt.
   bool learn(const Value& v, DType default_float) {
+    if (has_one) return false;
     const auto d = dtype_of(v);
     if (!d || is_bool(d->dtype) || d->literal) return false;
     const auto before = std::pair(dtype, floats);
@@ -97,7 +99,7 @@ struct Evaluator::NumberForm {
   }
 };
 
-// Runs the arms on copies and learns what the names hold at their ends.
+// Runs the arms on copies and learns what is assigned to the names in them.
 bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& scope, const Arms& arms) {
   struct Restore {
     Evaluator& ev;
@@ -149,11 +151,15 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
       else if (v.is_scalar())
         v.known = false;
       at->second->held_as = f.dtype;
+      at->second->assigned = std::make_shared<std::vector<Value>>();
     }
-    if (!arm(copies)) continue;
-    for (NumberForm& f : forms)
-      if (auto at = copies->names.find(f.name); at != copies->names.end())
-        learnt = f.learn(at->second->value, default_float_) || learnt;
+    // What was assigned before a mistake counts as well.
+    static_cast<void>(arm(copies));
+    for (NumberForm& f : forms) {
+      auto at = copies->names.find(f.name);
+      if (at == copies->names.end()) continue;
+      for (const Value& v : *at->second->assigned) learnt = f.learn(v, default_float_) || learnt;
+    }
   }
   return learnt;
 }
@@ -167,9 +173,10 @@ Result<HeldNumbers> Evaluator::hold_numbers(const std::set<std::string>& names, 
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !holds_number(var->value)) continue;
     // Rebinding a name from outside the capture is an error of its own.
     if (var->capture_depth < capture_depth_) continue;
-    NumberForm f{var, n, std::nullopt, false};
+    NumberForm f{var, n, std::nullopt, false, false};
     f.learn(var->value, default_float_);
-    any_weak = any_weak || !f.dtype;
+    f.has_one = f.dtype.has_value();
+    any_weak = any_weak || !f.has_one;
     forms.push_back(std::move(f));
   }
   if (any_weak) {

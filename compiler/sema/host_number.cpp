@@ -102,9 +102,10 @@ std::optional<__int128> integer_binary(Op op, __int128 a, __int128 b) {
   }
 }
 
-std::string phrase(Op op, std::span<const Scalar> s) {
-  const auto in_brackets = [](const Scalar& x) {
-    const std::string t = number_text(x);
+// As it would be written; `tail` goes behind the first operand.
+std::string phrase(Op op, std::span<const Scalar> s, const std::string& tail) {
+  const auto in_brackets = [&](const Scalar& x) {
+    const std::string t = number_text(x) + (&x == s.data() ? tail : "");
     return t.starts_with('-') ? "(" + t + ")" : t;
   };
   if (s.size() == 1)
@@ -170,10 +171,13 @@ Result<Scalar> host_apply(Op op, std::span<const Scalar> args) {
                                      : integer_binary(op, exact(args[0]), exact(args[1]));
   if (wide)
     if (auto r = host_integer(*wide)) return *r;
-  return fail(
-      make_error(ErrorKind::Type, "E0203",
-                 fmt::format("`{}` is out of range: integers go from -2**63 to 2**64 - 1", phrase(op, args)))
-          .help("compute with a float: write `2.0` for `2`"));
+  Error e = make_error(
+      ErrorKind::Type, "E0203",
+      fmt::format("`{}` is out of range: integers go from -2**63 to 2**64 - 1", phrase(op, args, "")));
+  const bool has_float_form =
+      args.size() == 2 && op != Op::Shl && op != Op::And && op != Op::Or && op != Op::Xor;
+  if (has_float_form) e = std::move(e).help(fmt::format("compute with floats: `{}`", phrase(op, args, ".0")));
+  return fail(std::move(e));
 }
 
 Result<Scalar> host_fit(const Scalar& number, DType t) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/sema/hints.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
 #include "compiler/sema/operators.h"
@@ -132,6 +133,10 @@ Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const st
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("{} is {} and cannot take {}", what, name(t), name(v.dtype)), v.span)
                       .help(fmt::format("convert the value: `{}({})`", name(t), text_of(v.span))));
+  }
+  if (v.host()) {
+    auto fitted = host_fit(v.value, t);
+    if (!fitted) return fail(fitting_help(std::move(fitted.error()).at(v.span), v.value, t, nullptr));
   }
   return convert(v, t);
 }
