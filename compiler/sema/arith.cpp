@@ -114,7 +114,8 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   for (const auto& a : args)
     if (!a.is_array() && !a.is_scalar())
       return fail(ErrorKind::Type, "E0202",
-                  fmt::format("`{}` takes numbers and arrays, not {}", ir::info(op).name, describe(a)), span);
+                  fmt::format("`{}` takes numbers and arrays, not {}", gk::sema::written(op), describe(a)),
+                  span);
 
   // The dtype the operands meet in.
   size_t first = op == ir::Op::Where ? 1 : 0;

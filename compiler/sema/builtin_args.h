@@ -32,8 +32,8 @@ class BuiltinArgs {
         ++next;
         if (at >= plain.size())
           return fail(ErrorKind::Type, "E0206",
-                      fmt::format("`{}` takes {} arguments at most, not {}", call.callee, plain.size(),
-                                  call.args.size()),
+                      fmt::format("`{}` takes {} argument{} at most, not {}", call.callee, plain.size(),
+                                  plain.size() == 1 ? "" : "s", call.args.size()),
                       a.span);
       } else {
         at = 0;

@@ -107,6 +107,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         auto right = eval(*x.rhs, scope);
         if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
         const Value r = std::move(*right);
+        if (x.binary == BinaryOp::BitXor) warn_of_power(x);
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));
         } else {

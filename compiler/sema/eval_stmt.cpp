@@ -335,13 +335,17 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
         GK_TRY(v, to_device(v, at));
       }
       if (s.bind == BindKind::Const) {
-        if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown())
+        if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown()) {
+          // As what it should be, for what is said of its uses.
+          var->kind = BindKind::Let;
+          var->value = v;
           return fail(
               make_error(ErrorKind::Type, "E0212",
                          fmt::format("a const is a host value known at compile time, not {}", describe(v)),
                          at)
                   .help(fmt::format("declare it `let {}`; functions and kernels are given it as an argument",
                                     b.name)));
+        }
         if (v.is_scalar() && !v.known && !running())
           return fail(
               make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
@@ -366,7 +370,9 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     if (!r) {
       // The names that follow are bound all the same: that they were not would be said as a mistake of its
       // own.
-      if (running() || r.error().kind == ErrorKind::Interrupted) return r;
+      const bool last = &b == &s.bindings.back();
+      if (last || running() || r.error().kind == ErrorKind::Interrupted || mistakes_ > kMostMistakes)
+        return r;
       record(std::move(r.error()));
       continue;
     }

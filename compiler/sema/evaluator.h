@@ -204,6 +204,7 @@ class Evaluator {
   Error no_storage(const syntax::Stmt& s, const Value& target, const ScopePtr& scope) const;
   Result<void> refuse_extents(const Call& call, const Value* value) const;
   Error not_a_list(const Call& call) const;
+  void warn_of_power(const syntax::Expr& e);
   Error bound_tightly(Error e, const syntax::Expr& around, const syntax::Expr& inner) const;
   /// E0212; `what`: "an extent".
   Error not_on_host(const Value& v, const syntax::Expr& e, std::string_view what) const;

@@ -110,12 +110,15 @@ Error Evaluator::no_storage(const Stmt& s, const Value& target, const ScopePtr& 
                        fmt::format("{} has no storage to write to", describe(target)), place.span);
   if (place.kind == ExprKind::Name) {
     const auto var = lookup(place.text, scope);
-    if (var && (var->is_param || var->capture_depth < capture_depth_) && target.is_scalar())
+    if (var && var->is_param && target.is_scalar())
       return std::move(e)
-          .label(var->span, var->is_param ? "a number of the caller's" : "a number on the host")
-          .help(fmt::format("{}keep it on the device: `var {} = {}`",
-                            var->is_param ? "where it is declared, " : "", place.text,
-                            on_device(strengthen(target))));
+          .label(var->span, "a number of the caller's")
+          .help(fmt::format("pass one that is on the device, made by `{}`", on_device(strengthen(target))));
+    if (var && var->capture_depth < capture_depth_ && target.is_scalar())
+      return std::move(e)
+          .label(var->span, "a number on the host")
+          .help(
+              fmt::format("keep it on the device: `var {} = {}`", place.text, on_device(strengthen(target))));
     return std::move(e).help(fmt::format("rebind it: `{} {}= {}`", place.text, sign, value));
   }
   if (place.kind != ExprKind::Field || !target.is_scalar())
@@ -191,6 +194,19 @@ Error Evaluator::not_a_list(const Call& call) const {
       .help(fmt::format("put them in brackets: `{}([{}]{})`", call.callee, arrays, options));
 }
 
+/// Of two numbers as they are written in decimals, `^` is seldom meant: `2^3` is 1.
+void Evaluator::warn_of_power(const Expr& e) {
+  const auto decimal = [](const Expr& x) {
+    return x.kind == ExprKind::Int && x.suffix.empty() &&
+           x.text.find_first_not_of("0123456789_") == std::string::npos;
+  };
+  if (running() || !options_.warn || !decimal(*e.lhs) || !decimal(*e.rhs)) return;
+  if (!warned_of_.emplace(e.op_span.file, e.op_span.begin).second) return;
+  options_.warn(make_error(ErrorKind::Type, "E0106", "`^` combines the bits of two integers", e.op_span)
+                    .help(fmt::format("a power is `{0}**{1}`; for the bits write `0x{2:x} ^ 0x{3:x}`",
+                                      e.lhs->text, e.rhs->text, e.lhs->uint_value, e.rhs->uint_value)));
+}
+
 /// `e` is an error of `inner`, an operand of the comparison `around`: of `x > 0 & m`, where `0 & m` is no
 /// sense.
 Error Evaluator::bound_tightly(Error e, const Expr& around, const Expr& inner) const {
@@ -206,9 +222,11 @@ Error Evaluator::bound_tightly(Error e, const Expr& around, const Expr& inner) c
   // In brackets already.
   if (left ? behind < all.size() && all[behind] == ')' : before > 0 && all[before - 1] == '(') return e;
   const std::string a = written(inner.lhs->span), b = written(inner.rhs->span);
+  const std::string first = as_operand(a), second = as_operand(b);
   e.notes.push_back(fmt::format("`{}` binds more tightly than `{}`", sign, test));
-  e.helps = {left ? fmt::format("write `{} {} ({} {} {})`", a, sign, b, test, written(around.rhs->span))
-                  : fmt::format("write `({} {} {}) {} {}`", written(around.lhs->span), test, a, sign, b)};
+  e.helps = {left
+                 ? fmt::format("write `{} {} ({} {} {})`", first, sign, b, test, written(around.rhs->span))
+                 : fmt::format("write `({} {} {}) {} {}`", written(around.lhs->span), test, a, sign, second)};
   return e;
 }
 

@@ -133,7 +133,7 @@ std::string Recovery::other_language(size_t i, int head) const {
     return "make a list with `list(n, i => …)`, or compute on whole arrays";
   if (found == P::IF && ends_operand(before) && at(i - 1).end < at(i).begin)
     return "a choice is written `if c { a } else { b }`; between arrays `where(c, a, b)`";
-  if (found == P::LPAREN && before == P::FOR)
+  if ((found == P::LPAREN && before == P::FOR) || (found == P::COMMA && i > 1 && at(i - 2).type == P::FOR))
     return "take the parts by index: `for t in xs { … t[0] … t[1] … }`";
   if (found == P::IDENT && before == P::IDENT) {
     const std::string_view word = one(i - 1);

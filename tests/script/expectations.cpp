@@ -42,9 +42,9 @@ struct Directive {
   int offset = 0;  // of `fixed`: which line, counted from the error's
 };
 std::optional<Directive> find_directive(std::string_view line) {
-  static constexpr std::string_view kNames[] = {"expect+", "expect", "error",     "help",   "fixed",
-                                                "prints",  "status", "structure", "option", "skip",
-                                                "warning"};
+  static constexpr std::string_view kNames[] = {"expect+",   "expect", "error",  "help",
+                                                "fixed",     "mended", "prints", "status",
+                                                "structure", "option", "skip",   "warning"};
   for (size_t at = line.find("# "); at != std::string_view::npos; at = line.find("# ", at + 2)) {
     std::string_view comment = line.substr(at + 2);
     for (std::string_view name : kNames)
@@ -78,10 +78,10 @@ bool apply(const Directive& d, int line, Expectations& e) {
     e.errors.back().helps.emplace_back(trim(rest));
     return true;
   }
-  if (d.name == "fixed") {
+  if (d.name == "fixed" || d.name == "mended") {
     if (e.errors.empty() || trim(rest).empty()) return false;
     ExpectedError& of = e.errors.back();
-    of.fixes.push_back({of.line + d.offset, std::string(trim(rest))});
+    of.fixes.push_back({of.line + d.offset, std::string(trim(rest)), d.name == "fixed"});
     return of.line + d.offset > 0;
   }
   if (d.name == "prints") {

@@ -9,6 +9,7 @@
 //   # help: convert one side                       and that diagnostic has a help line with this text
 //   # fixed: let z = f64(x) + y                    and with this line, as the help has it, there is no such error
 //   # fixed -2: var x = [1, 2]                     the same for the line two above it
+//   # mended: let z = 2                            a line that is right, where no help has code for it
 //   # prints: [2. 4.]                              the next line of output of the script with all that is fixed
 //   # structure: kernels=1 nodes<=3                  counters of Session::stats_json(), checked on host
 //   # status: 1                                      0 to 3; without it 0, or not 0 where errors are expected
@@ -30,6 +31,7 @@ namespace gk::test {
 struct Fix {
   int line = 0;
   std::string text;
+  bool as_told = true;  // by a help
 };
 
 struct ExpectedError {
