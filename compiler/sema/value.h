@@ -47,7 +47,7 @@ struct ArrayData : std::enable_shared_from_this<ArrayData> {
   int capture_depth = 0;     // how many captures it was made inside of
   bool loop_index = false;   // the index of a loop being rolled: has no host value
   bool counter = false;      // computed from the index of a `for` that is tried as a loop on the device alone
-  bool loose = false;        // read from a file: goes to the device when a name is bound without `host`
+  bool loose = false;        // of a file: `host` may be declared; else it goes to the device
   Placement wanted = Placement::Device;  // where to materialise it
   std::string name;                      // for the storage that it will get
   ~ArrayData();
