@@ -70,7 +70,6 @@ constexpr Explanation kRows[] = {
      "a version that is not understood. It still belongs to the caller.",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, transposed);",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, contiguous_copy);"},
-
     {"E0514", "used in a child by fork()",
      "fork() copies a process without its threads, and a GPU's driver does not follow it. Engines, contexts, "
      "arrays, "
