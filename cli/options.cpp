@@ -113,10 +113,14 @@ bool is_option(std::string_view argument) {
 UsageError unknown_option(std::string_view argument) {
   std::string name(argument.substr(0, argument.find('=')));
   UsageError error{"unknown option '" + name + "'", "`gkrun --help` lists the options", {}};
-  auto distance = [&](std::string_view o) { return edit_distance(name, o); };
+  // One slip in three letters, or the beginning of a longer name.
+  auto distance = [&](std::string_view o) {
+    return name.size() > 4 && o.starts_with(name) ? size_t{0} : edit_distance(name, o);
+  };
+  const size_t most = std::max<size_t>(1, (name.size() - 2) / 3);
   auto best = *std::min_element(kLongOptions.begin(), kLongOptions.end(),
                                 [&](auto a, auto b) { return distance(a) < distance(b); });
-  if (best.size() > 2 && distance(best) <= 3) error.help = "did you mean `" + std::string(best) + "`?";
+  if (best.size() > 2 && name.size() > 2 && distance(best) <= most) error.help = "did you mean `" + std::string(best) + "`?";
   return error;
 }
 

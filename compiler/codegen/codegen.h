@@ -42,8 +42,12 @@ class Compiler {
   /// these, not the PTX, are what the disk keeps. Set before the first build.
   using Assembler = std::function<Result<std::string>(const std::string& ptx, int sm)>;
   void set_assembler(Assembler assembler);
-  /// Fills codes, functions, launch dims and fault arguments of the schedule.
-  Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule);
+  using Interrupted = std::function<bool()>;
+  /// Fills codes, functions, launch dims and fault arguments of the schedule. `interrupted` is asked by
+  /// several threads, before each kernel and each of LLVM's passes over it. Errors: Internal, Interrupted
+  /// E0806.
+  Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule,
+                                                        const Interrupted& interrupted = {});
   /// Text for --emit=llvm and --emit=ptx.
   Result<std::string> llvm_text(const ir::Kernel& k);
   Result<std::string> ptx_text(const ir::Kernel& k);

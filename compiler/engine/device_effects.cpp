@@ -266,9 +266,7 @@ class DeviceEffects final : public DeviceEffectsBase {
       bound.emplace_back(slot.block.get(), slot.offset_bytes);
       bindings.slots.push_back(std::move(slot));
     }
-    bindings.scalars = module.params;
-    std::copy(scalars.begin(), scalars.end(), bindings.scalars.begin());
-    auto scalars_now = bindings.scalars;
+    bindings.scalars = scalars;
     if (eager) {
       ++counters.launches;
       GK_TRY(auto loaded, program_of(module));
@@ -294,20 +292,42 @@ class DeviceEffects final : public DeviceEffectsBase {
       // The graph's leases are the first call's arrays; executables keep what they use themselves.
       state->graph = nullptr;
       state->bound = std::move(bound);
-      state->scalars = std::move(scalars_now);
+      state->scalars = scalars;
       handle = state;
     } else {
       auto& state = *static_cast<CapturedState*>(handle.get());
-      if (state.bound != bound || !(state.scalars == scalars_now)) {
+      if (state.bound != bound || state.scalars != scalars) {
         GK_CHECK(state.exec->update(0, state.loaded, std::move(bindings)));
         note_update(*state.exec);
         state.bound = std::move(bound);
-        state.scalars = std::move(scalars_now);
+        state.scalars = scalars;
       }
     }
     ++counters.launches;
     GK_CHECK(static_cast<CapturedState*>(handle.get())->exec->launch(*runtime_, 1));
     return stop_at_nan();
+  }
+
+  int64_t held_bytes(const std::shared_ptr<void>& handle) const override {
+    if (!handle) return 0;
+    const exec::Executable& e = *static_cast<CapturedState*>(handle.get())->exec;
+    int64_t held = e.arena_bytes();
+    for (const auto& n : e.nodes())
+      for (const auto& s : n.bindings.slots) {
+        const auto here = std::count_if(n.bindings.slots.begin(), n.bindings.slots.end(),
+                                        [&](const auto& other) { return other.block == s.block; });
+        constexpr long kLease = 1;
+        if (s.block.use_count() <= here + kLease) held += s.block->size_bytes() / here;
+      }
+    return held;
+  }
+  int64_t memory_bytes() const override {
+    const int64_t limit = runtime_->pool().stats().limit_bytes;
+    return limit ? limit : runtime_->device().info().total_bytes;
+  }
+  bool is_given_up(const Storage& s) const override {
+    const auto& block = memory_of(s).block;
+    return block && block->released();
   }
 
   int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
@@ -406,7 +426,9 @@ class DeviceEffects final : public DeviceEffectsBase {
   }
 
   Result<std::shared_ptr<exec::Loaded>> program_of(const ir::Module& m, const Layout& with = {}) {
-    return cache_->get(*runtime_, m, {counters, progress, recording.on ? &recording : nullptr}, with);
+    return cache_->get(
+        *runtime_, m,
+        {counters, progress, recording.on ? &recording : nullptr, [this] { return interrupted(); }}, with);
   }
 
   std::shared_ptr<exec::Runtime> runtime_;

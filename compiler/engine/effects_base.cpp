@@ -10,7 +10,11 @@
 
 namespace gk::engine {
 
-std::string EffectsBase::format(const interp::Array& a) { return format_array(a); }
+std::string EffectsBase::format(const interp::Array& a, bool shorten) {
+  PrintOptions options;
+  if (shorten) options.threshold = 0;
+  return format_array(a, options);
+}
 std::string EffectsBase::format(const Scalar& s) { return format_scalar(s); }
 Result<std::string> EffectsBase::format(const Scalar& s, std::string_view spec) {
   return format_spec(s, spec);

@@ -44,7 +44,7 @@ struct Counters {
 class EffectsBase : public sema::Effects {
  public:
   void print(std::string_view text) override { out(text); }
-  std::string format(const interp::Array& a) override;
+  std::string format(const interp::Array& a, bool shorten) override;
   std::string format(const Scalar& s) override;
   Result<std::string> format(const Scalar& s, std::string_view spec) override;
   Result<std::string> format(std::string_view text, std::string_view spec) override;

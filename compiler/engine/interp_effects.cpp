@@ -168,10 +168,12 @@ class InterpEffects final : public EffectsBase {
                                const std::vector<StoragePtr>& slots, const std::vector<Scalar>& scalars,
                                Span span) override {
     ++counters.launches;
-    auto params = module.params;
-    std::copy(scalars.begin(), scalars.end(), params.begin());
-    return run_slots(module, slots, params, span);
+    return run_slots(module, slots, scalars, span);
   }
+
+  int64_t held_bytes(const std::shared_ptr<void>&) const override { return 0; }
+  int64_t memory_bytes() const override { return budget_->limit; }
+  bool is_given_up(const Storage&) const override { return false; }
 
   int64_t peak_bytes() const override { return budget_->peak; }
   int64_t driver_calls() const override { return 0; }

@@ -81,7 +81,8 @@ Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile)
 std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text,
                                                        Status* status) {
   int32_t file = sources.add(std::string(name), std::string(text));
-  auto parsed = syntax::parse(sources, file);
+  auto parsed =
+      syntax::parse(sources, file, [this] { return interrupt_flag.load(std::memory_order_relaxed); });
   if (!parsed.errors.empty()) {
     *status = report_all(parsed.errors, true);
     return nullptr;
@@ -179,6 +180,7 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.unchecked = o.unchecked;
   eval.importer = engine::make_importer(impl->sources);
   eval.interrupted = [p = impl.get()] { return p->interrupt_flag.load(std::memory_order_relaxed); };
+  eval.warn = [p = impl.get()](const Error& e) { p->warn(e); };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;

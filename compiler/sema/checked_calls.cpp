@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/sema/evaluator.h"
 
@@ -56,6 +57,7 @@ void CheckedCall::add(const Value& v) {
                           v.known ? "k" : "u", v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
       break;
     case VKind::Array: {
+      if (v.array->literal) add_literal(*v.array->literal);
       key_ += fmt::format("a{}{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted),
                           v.array->loose ? "l" : "");
       for (const auto& d : v.array->type.dims) key_ += fmt::format("{}/{}/{},", d.value, d.symbol, d.name);
@@ -82,6 +84,16 @@ void CheckedCall::add(const Value& v) {
       break;
     default: usable_ = false;
   }
+}
+
+// Whether its numbers fit where they go depends on each of them.
+void CheckedCall::add_literal(const HostLiteral& l) {
+  uint64_t mixed = l.known;
+  for (const Scalar& s : l.values)
+    for (uint64_t part :
+         {static_cast<uint64_t>(s.dtype), static_cast<uint64_t>(s.i), std::bit_cast<uint64_t>(s.f)})
+      mixed = (mixed ^ (part + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (mixed >> 29);
+  key_ += fmt::format("l{}:", mixed);
 }
 
 void CheckedCall::argument(const Value& v, Value* place) {

@@ -34,6 +34,7 @@ class CheckedCall {
 
  private:
   void add(const Value& v);
+  void add_literal(const HostLiteral& l);
 
   Evaluator& ev_;
   bool usable_;

@@ -33,10 +33,6 @@ struct StoredArray {
   std::function<Result<interp::Array>()> read;
   std::optional<Error> unreadable{};  // why it is no array of the language; then nothing above but the name
 };
-
-/// A captured function compiled for one signature; the engine's.
-struct CapturedCall;
-
 class Effects {
  public:
   virtual ~Effects() = default;
@@ -66,9 +62,17 @@ class Effects {
   virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                        const std::vector<StoragePtr>& slots,
                                        const std::vector<Scalar>& scalars, Span span) = 0;
+  /// Memory that nothing but the captured function's executable keeps: temporaries, and arrays of its last
+  /// call that are gone otherwise.
+  virtual int64_t held_bytes(const std::shared_ptr<void>& handle) const = 0;
+  /// All memory there may be; 0 where nobody knows.
+  virtual int64_t memory_bytes() const = 0;
+  /// Whether the host program gave the memory up, whatever handles remain.
+  virtual bool is_given_up(const Storage& s) const = 0;
 
   virtual void print(std::string_view text) = 0;
-  virtual std::string format(const interp::Array& a) = 0;
+  /// Many elements are shortened to the edges; with `shorten`, also fewer: of what is one of many.
+  virtual std::string format(const interp::Array& a, bool shorten = false) = 0;
   virtual std::string format(const Scalar& s) = 0;
   virtual Result<std::string> format(const Scalar& s, std::string_view spec) = 0;
   virtual Result<std::string> format(std::string_view text, std::string_view spec) = 0;

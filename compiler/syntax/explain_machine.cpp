@@ -206,6 +206,14 @@ constexpr Explanation kRows[] = {
      "is read back, and none of this holds.",
      "let e = capture { var y = x\n  while sum(y) < 9 { y = concat([y, x]) } }",
      "let e = capture { var y = x\n  while sum(y) < 9 { y = y + x } }"},
+    {"E0720", "a name was changed after a graph had captured it",
+     "A warning. A graph goes on with the arrays and numbers that names stood for when it was captured; a "
+     "name that is given another value does not reach it. An array that is written in place (.=) does, and "
+     "so "
+     "does "
+     "an array of rank 0 in place of a number. update e { x -> y } gives an executable another array.",
+     "var dt = 0.5\nlet e = capture { x .+= dt } |> instantiate\ndt = 0.25\nlaunch e",
+     "var dt: f32[] = 0.5\nlet e = capture { x .+= dt } |> instantiate\ndt .= 0.25\nlaunch e"},
 
     // ---- E08xx: run time ----
     {"E0801", "an index was out of range at run time",

@@ -52,6 +52,7 @@ struct LaunchDims {
   // Host: the entry is called as fn(args, begin, end) over [0, items) in chunks of at most `grain`.
   int64_t items = 0;
   int64_t grain = 1;
+  int64_t work = -1;  // Host: about how many scalar operations all items take; below zero: not known
 };
 
 /// C = act(A @ B + bias), row-major with leading dimensions, batch strides in elements.

@@ -183,7 +183,9 @@ Result<Module> Context::try_compile(std::string_view name, std::string_view text
       return fail(errors[0]);
     };
     int32_t file = sources.find_or_add(std::string(name), std::string(text));
-    auto parsed = syntax::parse(sources, file);
+    c.interrupted.store(false, std::memory_order_relaxed);
+    const auto interrupted = [&c] { return c.interrupted.load(std::memory_order_relaxed); };
+    auto parsed = syntax::parse(sources, file, interrupted);
     if (!parsed.errors.empty()) return refuse(parsed.errors);
     auto m = engine::make_handle<detail::ModuleImpl>();
     m->context = impl_;
@@ -191,8 +193,7 @@ Result<Module> Context::try_compile(std::string_view name, std::string_view text
     m->tree = std::make_shared<syntax::Module>(std::move(parsed.module));
     sema::EvalOptions options;
     options.importer = engine::make_importer(sources);
-    c.interrupted.store(false, std::memory_order_relaxed);
-    options.interrupted = [&c] { return c.interrupted.load(std::memory_order_relaxed); };
+    options.interrupted = interrupted;
     {
       sema::Evaluator checker(sources, nullptr, options);
       if (auto errors = checker.run(*m->tree, checker.root()); !errors.empty()) return refuse(errors);
