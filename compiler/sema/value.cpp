@@ -103,7 +103,10 @@ std::string describe(const Value& v) {
 }
 
 void name_arrays(const Value& v, const std::string& name) {
-  if (v.is_array() && v.array->storage && v.array->storage->name.empty()) v.array->storage->name = name;
+  if (v.is_array()) {
+    std::string& known = v.array->storage ? v.array->storage->name : v.array->name;
+    if (known.empty()) known = name;
+  }
   if (!v.is_aggregate()) return;
   for (size_t i = 0; i < v.items->items.size(); ++i)
     name_arrays(v.items->items[i], v.kind == VKind::Record ? fmt::format("{}.{}", name, v.items->names[i])
@@ -114,13 +117,6 @@ void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& 
   if (v.is_array()) f(v.array);
   if (v.is_aggregate())
     for (const auto& item : v.items->items) for_each_array(item, f);
-}
-
-void name_arrays(const Value& v, const std::string& name) {
-  for_each_array(v, [&](const ArrayPtr& a) {
-    std::string& known = a->storage ? a->storage->name : a->name;
-    if (known.empty()) known = name;
-  });
 }
 
 const Error* unreadable_field(const Value& record, std::string_view name) {

@@ -85,8 +85,8 @@ struct ArrayData : std::enable_shared_from_this<ArrayData> {
   bool loop_index = false;   // the index of a loop being rolled: has no host value
   std::optional<DeviceNumber> number;
   std::shared_ptr<const HostLiteral>
-      literal;         // then it has neither storage nor value; `type` is what it is alone
-  bool loose = false;  // of a file: `host` may be declared; else it goes to the device
+      literal;                           // then it has neither storage nor value; `type` is what it is alone
+  bool loose = false;                    // of a file: `host` may be declared; else it goes to the device
   Placement wanted = Placement::Device;  // where to materialise it
   std::string name;                      // for the storage that it will get
   ArrayData() = default;
@@ -243,13 +243,12 @@ void add_alias(Storage& s, const ArrayPtr& a);
 std::vector<ArrayPtr> live_aliases(Storage& s);
 /// "f32[B=2, C=4]", "f32 (host)", "record S", "a function" …: for messages.
 std::string describe(const Value& v);
-/// Names the storages that have no name yet after the place they are: `s`, `s.x`, `s[0]`.
+/// Names the storages that have no name yet, and those that pending arrays will get, after the place they
+/// are: `s`, `s.x`, `s[0]`.
 void name_arrays(const Value& v, const std::string& name);
 /// Calls `f` on every array leaf.
 void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& f);
 /// Why the file that a record came from cannot give this field; null: it has none of that name.
 const Error* unreadable_field(const Value& record, std::string_view name);
-/// Gives a name to the storages of a value that have none, and to those that its pending arrays will get.
-void name_arrays(const Value& v, const std::string& name);
 
 }  // namespace gk::sema
