@@ -120,7 +120,8 @@ UsageError unknown_option(std::string_view argument) {
   const size_t most = std::max<size_t>(1, (name.size() - 2) / 3);
   auto best = *std::min_element(kLongOptions.begin(), kLongOptions.end(),
                                 [&](auto a, auto b) { return distance(a) < distance(b); });
-  if (best.size() > 2 && name.size() > 2 && distance(best) <= most) error.help = "did you mean `" + std::string(best) + "`?";
+  if (best.size() > 2 && name.size() > 2 && distance(best) <= most)
+    error.help = "did you mean `" + std::string(best) + "`?";
   return error;
 }
 
@@ -158,7 +159,8 @@ std::optional<UsageError> fill_session(const CLI::App& app, const Raw& raw, Sess
     session.nan_check = true;
     for (std::string_view left = raw.nan_check; !left.empty();) {
       const std::string_view name = left.substr(0, left.find(','));
-      if (!is_identifier(name))
+      const std::string_view stem = name.substr(0, name.find_first_of(".["));
+      if (!is_identifier(stem))
         return UsageError{"'--nan-check=" + raw.nan_check + "' does not list names of arrays",
                           "write it as `--nan-check`, or `--nan-check=x,y` where x and y may hold NaN",
                           {}};

@@ -161,6 +161,13 @@ std::shared_ptr<const ir::Kernel> search(DType t) {
   return k;
 }
 
+/// By its own name, or by that of the record or list that it is a part of.
+bool is_exempt(const std::string& name, const std::vector<std::string>& exempt) {
+  return std::any_of(exempt.begin(), exempt.end(), [&](const std::string& e) {
+    return name == e || name.starts_with(e + ".") || name.starts_with(e + "[");
+  });
+}
+
 bool writes(const program::Step& s, int slot) {
   return std::any_of(s.writes.begin(), s.writes.end(), [&](const program::Ref& r) {
     return r.kind == program::Ref::Kind::Slot && r.index == slot;
@@ -196,9 +203,8 @@ std::vector<NanSite> nan_sites(const ir::Module& m, const std::vector<std::strin
   std::vector<NanSite> sites;
   for (const ir::Output& o : m.outputs) {
     const ir::SlotInfo& slot = m.slots[static_cast<size_t>(o.slot)];
-    const bool wanted =
-        gk::is_float(slot.type.dtype) && std::find(exempt.begin(), exempt.end(), slot.name) == exempt.end();
-    if (wanted && !origins.is_moved(o.value)) sites.push_back({o.slot, origins.span(o.value)});
+    if (!gk::is_float(slot.type.dtype) || is_exempt(slot.name, exempt) || origins.is_moved(o.value)) continue;
+    sites.push_back({o.slot, origins.span(o.value)});
   }
   return sites;
 }

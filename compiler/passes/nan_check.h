@@ -17,9 +17,9 @@ struct NanSite {
   Span span{};  // of what computed the elements; may be invalid
 };
 
-/// The arrays of floats that the module writes, but for those of these names, and those that only get
-/// elements which other arrays hold already: these were searched when they were written, or are the program's
-/// inputs.
+/// The arrays of floats that the module writes, but for those of these names and their parts, and those that
+/// only get elements which other arrays hold already: these were searched when they were written, or are the
+/// program's inputs.
 std::vector<NanSite> nan_sites(const ir::Module& m, const std::vector<std::string>& exempt);
 
 /// Adds the steps. `sites` are of the module that the schedule was made of.

@@ -168,6 +168,8 @@ Result<Value> ndim(Evaluator&, Call& call) {
   return Value::host(a.value(0).array->type.rank());
 }
 
+}  // namespace
+
 Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
   auto data = std::make_shared<ArrayData>();
   data->type = ir::Type::of(a.dtype, a.shape);
@@ -181,6 +183,8 @@ Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
   GK_CHECK(ev.effects()->upload(*data->storage, a));
   return data;
 }
+
+namespace {
 
 Result<Value> host(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
@@ -246,6 +250,7 @@ Result<Value> load(Evaluator& ev, Call& call) {
     data->storage = std::make_shared<Storage>();
     data->storage->type = data->type;
     data->storage->owner = data.get();
+    data->loose = true;
     GK_CHECK(ev.effects()->allocate_stored(*data->storage, std::move(stored.read)));
     r.items->items.push_back(Value::of_array(data));
   }

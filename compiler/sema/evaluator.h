@@ -503,6 +503,8 @@ struct BuiltinInfo {
   std::string_view doc;
   Result<Value> (*call)(Evaluator&, Call&);
 };
+/// An array in the host's memory; see ArrayData::loose.
+Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose);
 const BuiltinInfo* find_builtin(std::string_view name);
 std::vector<const BuiltinInfo*> all_builtins();
 

@@ -88,6 +88,9 @@ Result<Value> Evaluator::to_device(const Value& v, Span span) {
     return r;
   }
   if (!v.is_array() || !v.array->loose) return v;
+  // What is still in a file is read into the device's memory when it is used.
+  const ArrayData& a = *v.array;
+  if ((a.storage ? a.storage->placement : a.wanted) == Placement::Device) return v;
   GK_TRY(auto value, value_of(v.array, span));
   return Value::of_array(trace_->pending(v.array->type, value));
 }

@@ -260,6 +260,12 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           copy->wanted = Placement::Pinned;
           return Value::of_array(copy);
         }
+        if (want == Placement::Host && r.array->loose && running()) {
+          // Still in its file: it is read into the host's memory and never sees the device.
+          GK_TRY(auto elements, download(r, span));
+          GK_TRY(auto data, host_array(*this, elements, false));
+          return Value::of_array(data);
+        }
         if (want == Placement::Host)
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is in device memory, but `host` is declared", what), span)

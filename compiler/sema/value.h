@@ -85,8 +85,8 @@ struct ArrayData : std::enable_shared_from_this<ArrayData> {
   bool loop_index = false;   // the index of a loop being rolled: has no host value
   std::optional<DeviceNumber> number;
   std::shared_ptr<const HostLiteral>
-      literal;         // then it has neither storage nor value; `type` is what it is alone
-  bool loose = false;  // read from a file: goes to the device when a name is bound without `host`
+      literal;                           // then it has neither storage nor value; `type` is what it is alone
+  bool loose = false;                    // of a file: `host` may be declared; else it goes to the device
   Placement wanted = Placement::Device;  // where to materialise it
   std::string name;                      // for the storage that it will get
   ArrayData() = default;

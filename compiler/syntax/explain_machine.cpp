@@ -70,17 +70,16 @@ constexpr Explanation kRows[] = {
      "a version that is not understood. It still belongs to the caller.",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, transposed);",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, contiguous_copy);"},
-
-    // ---- E06xx: memory ----
     {"E0514", "used in a child by fork()",
      "fork() copies a process without its threads, and a GPU's driver does not follow it. Engines, contexts, "
      "arrays, "
      "graphs and sessions that were opened before are of no use in the child, and every call on them is this "
      "error; "
      "dropping them does nothing. What the child opens itself works on the host device.",
-     "gk::Engine e; if (fork() == 0) gk::Context c{e};",
-     "if (fork() == 0) { gk::Engine e; gk::Context c{e}; }"},
+     "// C++\ngk::Engine e;\nif (fork() == 0) gk::Context c{e};",
+     "// C++\nif (fork() == 0) { gk::Engine e; gk::Context c{e}; }"},
 
+    // ---- E06xx: memory ----
     {"E0601", "out of memory",
      "The device, or the limit set with --memory-limit, has no room for the array or the graph's arena, even "
      "after "

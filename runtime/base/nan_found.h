@@ -1,4 +1,5 @@
-// How a NaN that --nan-check found is told. One text for the interpreter and the devices.
+// How a NaN that a search of written arrays (--nan-check) has found is told. Owns the text, so that the
+// interpreter and the devices say the same of the same element. Not for searching.
 #pragma once
 
 #include <string>

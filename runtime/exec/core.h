@@ -37,9 +37,9 @@ class Faults {
   /// Raises the fault that work done by now has left. Errors: Runtime E0801, E0802, E0805; Usage E0512 where
   /// a function of the host program threw.
   Result<void> raise(const class Core& core);
-  /// `f`, whose exceptions are kept in `faults`: it is called on a thread of the device's, which nothing
-  /// thrown may leave.
-  static std::function<void()> guard(std::shared_ptr<Faults> faults, std::function<void()> f);
+  /// `f`, whose exceptions are kept in `faults` while these are there: it is called on a thread of the
+  /// device's, which nothing thrown may leave.
+  static std::function<void()> guard(const std::shared_ptr<Faults>& faults, std::function<void()> f);
 
  private:
   memory::BlockPtr record_;

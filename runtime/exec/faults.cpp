@@ -72,16 +72,20 @@ void Faults::threw(std::string what) {
   has_thrown_.store(true, std::memory_order_release);
 }
 
-std::function<void()> Faults::guard(std::shared_ptr<Faults> faults, std::function<void()> f) {
-  return [faults = std::move(faults), f = std::move(f)] {
+std::function<void()> Faults::guard(const std::shared_ptr<Faults>& faults, std::function<void()> f) {
+  // The driver may keep the function for good, and that must not keep memory.
+  return [told = std::weak_ptr<Faults>(faults), f = std::move(f)] {
+    const auto tell = [&](const char* what) {
+      if (const std::shared_ptr<Faults> there = told.lock()) there->threw(what);
+    };
     try {
       f();
     } catch (const abi::__forced_unwind&) {
       throw;  // the thread is being ended
     } catch (const std::exception& e) {
-      faults->threw(e.what());
+      tell(e.what());
     } catch (...) {
-      faults->threw("what is no std::exception");
+      tell("what is no std::exception");
     }
   };
 }
