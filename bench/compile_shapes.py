@@ -2,7 +2,7 @@
 or two, before and after a change, in turns on one machine. Prints a table: seconds and peak memory of whole processes,
 medians, and the ratio. Nothing is asserted; what runs into the time limit is shown as such.
 
-Usage: python3 bench/compile_shapes.py --gkrun PATH [--before PATH] [--only RE] [--rounds R] [--timeout S] [--json]
+Usage: python3 bench/compile_shapes.py --gkrun PATH [--before PATH] [--only RE] [--rounds R] [--timeout S] [--interrupt] [--json]
 """
 import argparse
 import json
@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -110,6 +111,22 @@ def run(gkrun, program, options, timeout):
     return seconds, usage.ru_maxrss / 1024, ended
 
 
+def interrupt(gkrun, program, options, timeout, moments=8):
+    """The longest that gkrun took to end after Ctrl-C, in ms, over moments spread over its run."""
+    total, _, _ = run(gkrun, program, options, timeout)
+    worst = 0.0
+    for i in range(1, moments + 1):
+        child = subprocess.Popen([gkrun, "--device", "host", "--no-cache", *options, program],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(total * i / (moments + 1))
+        start = time.perf_counter()
+        if child.poll() is None:
+            child.send_signal(signal.SIGINT)
+        child.wait()
+        worst = max(worst, (time.perf_counter() - start) * 1e3)
+    return worst
+
+
 def cold(gkrun, timeout):
     """Every example and test program once, without a cache: the median of their times in ms."""
     root = HERE.parent
@@ -130,6 +147,7 @@ def main():
     options.add_argument("--only", default="")
     options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--timeout", type=float, default=60)
+    options.add_argument("--interrupt", action="store_true", help="how soon Ctrl-C is heard, instead of times")
     options.add_argument("--json", action="store_true")
     given = options.parse_args()
     binaries = {"before": given.before, "after": given.gkrun} if given.before else {"after": given.gkrun}
@@ -140,6 +158,10 @@ def main():
                 continue
             program = pathlib.Path(folder) / f"{name}.gk"
             program.write_text(text() if callable(text) else text)
+            if given.interrupt:
+                results[name] = {b: interrupt(path, str(program), extra, given.timeout) for b, path in binaries.items()}
+                print(f"{name:14} " + "  ".join(f"{b} {ms:6.0f} ms" for b, ms in results[name].items()), flush=True)
+                continue
             rows = {b: [] for b in binaries}
             for _ in range(given.rounds):
                 for b, path in binaries.items():
@@ -155,7 +177,7 @@ def main():
                                   f"{'' if row[b]['ended'] == 'ok' else ' (' + row[b]['ended'] + ')'}" for b in binaries)
                 ratio = f"  x {row['before']['s'] / row['after']['s']:.1f}" if given.before else ""
                 print(f"{name:14} {shown}{ratio}  # {what}", flush=True)
-        if re.search(given.only, "cold_runs"):
+        if re.search(given.only, "cold_runs") and not given.interrupt:
             results["cold_runs"] = {b: cold(path, given.timeout) for b, path in binaries.items()}
             if not given.json:
                 for b, got in results["cold_runs"].items():

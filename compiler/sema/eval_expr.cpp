@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"
-#include "compiler/sema/habits.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
@@ -356,7 +356,10 @@ static Value number_array(const syntax::NumberArray& n, DType default_float) {
 }
 
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
-  if (e.numbers) return number_array(*e.numbers, default_float_);
+  if (e.numbers) {
+    GK_CHECK(poll(e.span));
+    return number_array(*e.numbers, default_float_);
+  }
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));

@@ -93,12 +93,13 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
       over = running() || flow.error().kind == ErrorKind::Interrupted;
       record(std::move(flow.error()));
-      over = over || errors_.size() >= kMostErrors;
-      if (over) {
-        // What was piled up for the failed statement is dropped; names keep what they had.
-        drop_trace();
-        break;
-      }
+    }
+    // A statement may have told its mistakes itself.
+    over = over || errors_.size() >= kMostErrors;
+    if (over) {
+      // What was piled up for the failed statement is dropped; names keep what they had.
+      drop_trace();
+      break;
     }
   }
   for (size_t i = 0; i < later_.size() && !over; ++i) {

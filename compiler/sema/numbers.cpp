@@ -18,6 +18,7 @@ namespace gk::sema {
 namespace {
 
 constexpr size_t kMostInline = 8;        // elements of a literal that are made in the kernel
+constexpr size_t kPollEvery = 65536;     // elements of a literal between two looks at whether to go on
 constexpr double kMostInteger = 9.0e18;  // what is computed on the device stays well inside i64
 
 double largest(DType t) {
@@ -405,6 +406,7 @@ Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool conve
   if (l.known) {
     values.reserve(l.values.size());
     for (size_t i = 0; i < l.values.size(); ++i) {
+      if (i % kPollEvery == 0) GK_CHECK(poll(span));
       const Scalar& s = l.values[i];
       if (of_call && l.origins[i]) {
         Value number = Value::host(s);

@@ -93,7 +93,8 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
     auto token = lexer.nextToken();
     int type = static_cast<int>(static_cast<ptrdiff_t>(token->getType()));
     if (token->getType() == antlr4::Token::EOF) break;
-    if (stop.wanted()) {
+    const bool long_one = previous == GkLexer::NUMBER_ARRAY;
+    if (long_one ? stop.now() : stop.wanted()) {
       out.errors = {stop_error()};
       out.too_deep = true;
       break;

@@ -145,12 +145,16 @@ void sort_errors(std::vector<Error>& errors) {
 }
 
 Module build_module(GkParser::FileContext* tree, const TokenList& list, std::string_view text, int32_t file,
-                    uint32_t base, std::vector<Error>& errors) {
+                    uint32_t base, std::vector<Error>& errors, Stop& stop) {
   Module m;
   Builder builder(list, text, file, base, errors);
   const std::vector<Error> syntax = errors;
   for (GkParser::LineContext* line : tree->line()) {
     if (line->stmt() == nullptr || line->end == nullptr) continue;
+    if (stop.wanted()) {
+      errors = {stop_error()};
+      return m;
+    }
     // A statement with a mistake has holes in its tree.
     uint32_t begin = list.tokens[line->start->getTokenIndex()].begin;
     uint32_t end = list.tokens[line->end->getTokenIndex()].end;
@@ -186,11 +190,15 @@ ParseResult parse(const SourceMap& sources, int32_t file, const std::function<bo
   uint32_t base = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   text.remove_prefix(base);
   Stop stop(interrupted);
+  if (stop.now()) {
+    result.errors = {stop_error()};
+    return result;
+  }
   Parse p(text, file, base, false, stop);
   GkParser::FileContext* tree = p.run(&GkParser::file, result.errors);
   if (tree != nullptr) {
     Span whole = result.module.span;
-    result.module = build_module(tree, p.list(), text, file, base, result.errors);
+    result.module = build_module(tree, p.list(), text, file, base, result.errors, stop);
     result.module.span = whole;
   }
   sort_errors(result.errors);

@@ -47,10 +47,10 @@ struct TokenList {
 class Stop {
  public:
   explicit Stop(const std::function<bool()>& interrupted) : interrupted_(interrupted) {}
-  bool wanted() {
-    if (!interrupted_ || ++asked_ % 1024 != 0) return false;
-    return interrupted_();
-  }
+  /// For what takes a microsecond.
+  bool wanted() { return ++asked_ % 1024 == 0 && now(); }
+  /// For what may take long.
+  bool now() const { return interrupted_ && interrupted_(); }
 
  private:
   const std::function<bool()>& interrupted_;

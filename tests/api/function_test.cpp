@@ -350,6 +350,24 @@ TEST_P(ApiFunction, a_call_can_be_interrupted) {
   stopper.join();
 }
 
+TEST_P(ApiFunction, a_first_call_can_be_interrupted_and_comes_again) {
+  std::string text = "fn long(x: f32[n]) {\n  var y = x\n";
+  for (int i = 0; i < 300; ++i) text += "  y = exp(y * 0.5) - " + std::to_string(i % 7) + ".25\n";
+  auto f = ctx->compile("long.gk", text + "  y\n}\n").function("long");
+  auto x = ctx->full(gk::f32, {8}, 0);
+  std::atomic<bool> done{false};
+  std::thread stopper([&] {
+    while (!done) {
+      ctx->interrupt();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(code_of(f.try_call({x})), "E0806");
+  done = true;
+  stopper.join();
+  EXPECT_EQ(code_of(f.try_call({x})), "");
+}
+
 GK_API_DEVICES(ApiFunction);
 
 }  // namespace
