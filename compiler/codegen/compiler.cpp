@@ -23,7 +23,7 @@ using program::TargetKind;
 namespace {
 
 /// Raised whenever the same kernel text gives other code.
-constexpr const char* kVersion = "gk codegen 3";
+constexpr const char* kVersion = "gk codegen 4";
 constexpr size_t kMostThreads = 16;
 
 double elapsed_ms(std::chrono::steady_clock::time_point from) {

@@ -164,9 +164,9 @@ class Double : public Formulas {
   }
   Pair times(Pair a, double h, double l) { return times(a, {k(h), k(l)}); }
   Pair over(Pair a, Pair o) {
-    D q = a.h / o.h;
+    D inverse = k(1) / o.h, q = a.h * inverse;
     D rest = fma(-q, o.h, a.h) + fma(-q, o.l, a.l);
-    return tidy(q, rest / o.h);
+    return tidy(q, rest * inverse);
   }
   using Formulas::pick;
   Pair pick(Value* c, Pair yes, Pair no) { return {pick(c, yes.h, no.h), pick(c, yes.l, no.l)}; }
