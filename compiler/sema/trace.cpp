@@ -232,6 +232,7 @@ Unit Trace::take(const std::vector<ArrayPtr>& results) {
       const StoragePtr& s = it->second;
       a->storage = s;
       a->pending = -1;
+      if (s->name.empty()) s->name = a->name;
       if (a->bound && !s->owner->bound) {
         add_alias(*s, s->owner->shared_from_this());
         s->owner = a.get();

@@ -410,9 +410,11 @@ TEST_F(Gkrun, ctrl_c_stops_checking) {
 }
 
 TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
-  std::string text = "fn p0(x) = x\n";
-  for (int i = 1; i < 60; ++i) text += fmt::format("fn p{0}(x) = p{1}(x) + p{1}(x)\n", i, i - 1);
-  stop_with_ctrl_c(write("deep.gk", text + "print(1)\np59(ones(f32[4]))\n"));
+  // Calls that write are followed each time.
+  std::string text = "fn p0(mut x) { x .+= 1 }\n";
+  for (int i = 1; i < 60; ++i)
+    text += fmt::format("fn p{0}(mut x) {{ p{1}(mut x); p{1}(mut x) }}\n", i, i - 1);
+  stop_with_ctrl_c(write("deep.gk", text + "var x = ones(f32[4])\nprint(1)\np59(mut x)\n"));
   EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
 }
 
