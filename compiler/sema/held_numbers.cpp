@@ -70,6 +70,25 @@ std::shared_ptr<Scope> copy_of(const std::shared_ptr<Scope>& scope, size_t depth
   return copies;
 }
 
+// `v` as `var` holds it that is held in `t`.
+Result<Value> in_dtype(Evaluator& ev, const Variable& var, Value v, DType t, Span span) {
+  if (!v.is_scalar() && !v.is_array()) return v;
+  const DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
+  if (is_bool(d)) return v;
+  if (v.is_scalar() && v.weak) {
+    GK_TRY(v, ev.cast_weak(v, t, span));
+  } else if (is_number(v)) {
+    GK_TRY(auto a, ev.typed_number(v.array, t, span));
+    v = Value::of_array(a);
+  } else if (d != t && promote(d, t) == t) {
+    GK_TRY(v, ev.cast(v, t, span));
+  }
+  // A copy holds an array, whatever it is: what two arms give must have one form.
+  if (!var.assigned || !v.is_scalar()) return v;
+  GK_TRY(auto a, ev.as_array(v, span));
+  return Value::of_array(a);
+}
+
 bool holds_number(const Value& v) {
   if (v.is_array()) return v.array->type.rank() == 0 && !is_bool(v.array->type.dtype);
   return v.is_scalar() && !is_bool(v.scalar.dtype);
@@ -146,8 +165,9 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
       auto at = copies->names.find(f.name);
       if (at == copies->names.end()) continue;
       Value& v = at->second->value;
-      if (f.dtype && v.is_scalar() && v.weak)
-        v = Value::unknown_scalar(*f.dtype);
+      // As an array, whatever it is: what two arms give must have one form.
+      if (f.dtype && v.is_scalar())
+        v = Value::of_array(trace_->pending(ir::Type{*f.dtype, {}}, -1));
       else if (v.is_scalar())
         v.known = false;
       at->second->held_as = f.dtype;
@@ -201,7 +221,7 @@ Result<HeldNumbers> Evaluator::hold_numbers(const std::set<std::string>& names, 
   HeldNumbers held;
   for (auto& f : forms) {
     if (f.var->value.is_scalar() && f.var->value.weak) {
-      GK_TRY(auto typed, cast_weak(f.var->value, *f.dtype, span));
+      GK_TRY(auto typed, in_dtype(*this, *f.var, f.var->value, *f.dtype, span));
       note_rebinding(f.var, span);
       held.note_change();
       f.var->value = std::move(typed);
@@ -218,16 +238,7 @@ Result<HeldNumbers> Evaluator::hold_numbers(const std::set<std::string>& names, 
 }
 
 Result<Value> Evaluator::held_value(const Variable& var, Value v, Span span) {
-  if (!var.held_as || !(v.is_scalar() || v.is_array())) return v;
-  if (is_number(v)) {
-    if (v.is_scalar()) return is_bool(v.scalar.dtype) ? v : cast_weak(v, *var.held_as, span);
-    GK_TRY(auto a, typed_number(v.array, *var.held_as, span));
-    return Value::of_array(a);
-  }
-  const DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
-  if (d != *var.held_as && !is_bool(d) && promote(d, *var.held_as) == *var.held_as)
-    return cast(v, *var.held_as, span);
-  return v;
+  return var.held_as ? in_dtype(*this, var, std::move(v), *var.held_as, span) : v;
 }
 
 }  // namespace gk::sema
