@@ -110,8 +110,9 @@ void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& 
 
 void name_arrays(const Value& v, const std::string& name) {
   if (v.is_array()) {
-    std::string& known = v.array->storage ? v.array->storage->name : v.array->name;
-    if (known.empty()) known = name;
+    // What shares a storage now has its own name ready for the storage that it may get.
+    if (v.array->name.empty()) v.array->name = name;
+    if (v.array->storage && v.array->storage->name.empty()) v.array->storage->name = name;
   }
   if (!v.is_aggregate()) return;
   for (size_t i = 0; i < v.items->items.size(); ++i)
