@@ -73,13 +73,15 @@ class Double : public Formulas {
     Pair d = plus(e, 1);
     Pair q = over(e, d);
     Pair s = sum(e.h, q.h);
-    return {sign((s.h + (s.l + (e.l + q.l))) * 0.5, x), within(x, 700)};
+    D r = pick(lt(abs(x), k(40)), (s.h + (s.l + (e.l + q.l))) * 0.5, half_exp(abs(x)));
+    return {sign(r, x), within(x, 710.6)};
   }
   Result cosh(D x) {
     Pair d = plus(expm1_pair(abs(x)), 1);
     Pair q = over({k(1), k(0)}, d);
     Pair s = sum(d.h, q.h);
-    return {(s.h + (s.l + (d.l + q.l))) * 0.5, within(x, 700)};
+    D r = pick(lt(abs(x), k(40)), (s.h + (s.l + (d.l + q.l))) * 0.5, half_exp(abs(x)));
+    return {r, within(x, 710.6)};
   }
   Result tanh(D x) {
     Pair e = expm1_pair(clamp(abs(x), 0, 22) * 2.0);
@@ -204,6 +206,13 @@ class Double : public Formulas {
     D s = t.h + fma(t.h * t.h, tail(t.h), fma(t.l, t.h, t.l));
     D scale = power_of_two(low);
     return fma(scale, s, scale);
+  }
+  /// e^x / 2 for 40 <= x < 710.6: where e^x is beyond the largest number, its half may not be.
+  D half_exp(D x) {
+    const Exponent e = reduce_exponent(x);
+    D s = e.r + fma(e.r * e.r, tail(e.r), fma(e.l, e.r, e.l));
+    D quarter = power_of_two(b.CreateSub(e.low, i(2)));
+    return fma(quarter, s, quarter) * 2.0;
   }
   Pair expm1_pair(D x) {
     const Exponent e = reduce_exponent(x);
