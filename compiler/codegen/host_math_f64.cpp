@@ -119,18 +119,18 @@ class Double : public Formulas {
   Result pow(D x, D y) {
     const Split p = split(x);
     D f = p.mantissa - 1.0;
-    Pair s = over({f, k(0)}, sum(k(2), f));
+    Pair s = over({f, k(0)}, tidy(k(2), f));
     Pair z = times(s, s);
     D series = polynomial(z.h, std::array{2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
                                           2.0 / 19, 2.0 / 21, 2.0 / 23, 2.0 / 25});
     Pair a = product(z.h, series);
-    Pair third = sum(k(2.0 / 3), a.h);
-    third = tidy(third.h, third.l + (a.l + fma(z.l, k(2.0 / 5), k(0x1.5555555555555p-55))));
+    Pair third = tidy(k(2.0 / 3), a.h);
+    third.l = third.l + (a.l + fma(z.l, k(2.0 / 5), k(0x1.5555555555555p-55)));
     Pair t = times(times(s, z), third);
     Pair l = tidy(s.h * 2.0, t.h);
     l = tidy(l.h, l.l + (t.l + s.l * 2.0));
     Pair m = times(l, kLog2e, kLog2eLow);
-    Pair log = sum(p.exponent, m.h);
+    Pair log = tidy(p.exponent, m.h);  // an integer and at most 1/2
     log = tidy(log.h, log.l + m.l);
     Pair e = product(y, log.h);
     Value* low;
@@ -141,7 +141,7 @@ class Double : public Formulas {
 
  private:
   struct Pair {
-    D h, l;  // their sum, |l| a rounding error of h
+    D h, l;  // their sum, |l| a few rounding errors of h
   };
   // Exact: a + c; the same for |a| >= |c|; a c.
   Pair sum(D a, D c) {
@@ -162,7 +162,7 @@ class Double : public Formulas {
   }
   Pair times(Pair a, Pair o) {
     Pair p = product(a.h, o.h);
-    return tidy(p.h, p.l + fma(a.h, o.l, a.l * o.h));
+    return {p.h, p.l + fma(a.h, o.l, a.l * o.h)};
   }
   Pair times(Pair a, double h, double l) { return times(a, {k(h), k(l)}); }
   Pair over(Pair a, Pair o) {
