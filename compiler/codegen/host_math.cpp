@@ -164,6 +164,16 @@ class Single : public Formulas {
     D v = pick(bit(q, 1), cos_part(a.rest), sin_part(a.rest));
     return finite_only(x, pick(bit(q, 2), -v, v));
   }
+  /// The sine or cosine of an angle below kNear: less its half turns, one odd series serves.
+  D sin_near(D x, bool cosine) {
+    Value* low;
+    D n = nearest(cosine ? x * (kTwoOverPi / 2) - 0.5 : x * (kTwoOverPi / 2), &low);
+    if (cosine) n = n + 0.5, low = b.CreateAdd(low, i(1));
+    D r = fma(-n, k(2 * 1.58932547735281966916e-08), fma(-n, k(2 * 1.57079631090164184570e+00), x));
+    D v = r * polynomial(r * r, std::array{1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
+                                           -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000});
+    return from_bits(b.CreateXor(bits(v), b.CreateShl(low, 63)));  // odd half turns turn the sign
+  }
   D tan(D x, Angle a) {
     D s = sin_part(a.rest), c = cos_part(a.rest);
     Value* odd = bit(a.quarters, 1);
@@ -250,29 +260,25 @@ Value* host_trigonometry_f32(Builder& b, Op op, Value* value, bool fused) {
   Single f(b, value->getType()->getWithNewType(b.getDoubleTy()), fused);
   using D = Formulas::D;
   const D x = f.wide(value);
-  const Single::Angle near = f.reduce_near(x);
+  const auto of = [&](const Single::Angle& a) {
+    return op == Op::Tan ? f.tan(x, a) : f.sin(x, a, op == Op::Cos ? 1 : 0);
+  };
+  const D near = op == Op::Tan ? of(f.reduce_near(x)) : f.sin_near(x, op == Op::Cos);
   Value* small = f.lt(f.abs(x), f.k(Single::kNear));
   Value* all = small->getType()->isVectorTy() ? b.CreateAndReduce(small) : small;
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::Function* fn = before->getParent();
   auto* large = llvm::BasicBlock::Create(b.getContext(), "large", fn);
-  auto* done = llvm::BasicBlock::Create(b.getContext(), "reduced", fn);
+  auto* done = llvm::BasicBlock::Create(b.getContext(), "done", fn);
   b.CreateCondBr(all, done, large);
   b.SetInsertPoint(large);
-  const Single::Angle far = f.reduce_far(x);
-  const D rest = f.pick(small, near.rest, far.rest);
-  Value* quarters = b.CreateSelect(small, near.quarters, far.quarters);
+  const D far = f.pick(small, near, of(f.reduce_far(x)));
   b.CreateBr(done);
   b.SetInsertPoint(done);
-  auto either = [&](Value* usual, Value* rare) -> Value* {
-    llvm::PHINode* phi = b.CreatePHI(usual->getType(), 2);
-    phi->addIncoming(usual, before);
-    phi->addIncoming(rare, large);
-    return phi;
-  };
-  Value* r = either(near.rest.v, rest.v);
-  const Single::Angle a{D{r, &b}, either(near.quarters, quarters)};
-  return f.narrow(op == Op::Tan ? f.tan(x, a) : f.sin(x, a, op == Op::Cos ? 1 : 0), value->getType());
+  llvm::PHINode* result = b.CreatePHI(near.v->getType(), 2);
+  result->addIncoming(near.v, before);
+  result->addIncoming(far.v, large);
+  return f.narrow(D{result, &b}, value->getType());
 }
 
 Value* host_math_f32(Builder& b, Op op, std::span<Value* const> args, bool fused) {

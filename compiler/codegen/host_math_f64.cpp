@@ -73,13 +73,15 @@ class Double : public Formulas {
     Pair d = plus(e, 1);
     Pair q = over(e, d);
     Pair s = sum(e.h, q.h);
-    return {sign((s.h + (s.l + (e.l + q.l))) * 0.5, x), within(x, 700)};
+    D r = pick(lt(abs(x), k(40)), (s.h + (s.l + (e.l + q.l))) * 0.5, half_exp(abs(x)));
+    return {sign(r, x), within(x, 710.6)};
   }
   Result cosh(D x) {
     Pair d = plus(expm1_pair(abs(x)), 1);
     Pair q = over({k(1), k(0)}, d);
     Pair s = sum(d.h, q.h);
-    return {(s.h + (s.l + (d.l + q.l))) * 0.5, within(x, 700)};
+    D r = pick(lt(abs(x), k(40)), (s.h + (s.l + (d.l + q.l))) * 0.5, half_exp(abs(x)));
+    return {r, within(x, 710.6)};
   }
   Result tanh(D x) {
     Pair e = expm1_pair(clamp(abs(x), 0, 22) * 2.0);
@@ -117,18 +119,18 @@ class Double : public Formulas {
   Result pow(D x, D y) {
     const Split p = split(x);
     D f = p.mantissa - 1.0;
-    Pair s = over({f, k(0)}, sum(k(2), f));
+    Pair s = over({f, k(0)}, tidy(k(2), f));
     Pair z = times(s, s);
     D series = polynomial(z.h, std::array{2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17,
                                           2.0 / 19, 2.0 / 21, 2.0 / 23, 2.0 / 25});
     Pair a = product(z.h, series);
-    Pair third = sum(k(2.0 / 3), a.h);
-    third = tidy(third.h, third.l + (a.l + fma(z.l, k(2.0 / 5), k(0x1.5555555555555p-55))));
+    Pair third = tidy(k(2.0 / 3), a.h);
+    third.l = third.l + (a.l + fma(z.l, k(2.0 / 5), k(0x1.5555555555555p-55)));
     Pair t = times(times(s, z), third);
     Pair l = tidy(s.h * 2.0, t.h);
     l = tidy(l.h, l.l + (t.l + s.l * 2.0));
     Pair m = times(l, kLog2e, kLog2eLow);
-    Pair log = sum(p.exponent, m.h);
+    Pair log = tidy(p.exponent, m.h);  // an integer and at most 1/2
     log = tidy(log.h, log.l + m.l);
     Pair e = product(y, log.h);
     Value* low;
@@ -139,7 +141,7 @@ class Double : public Formulas {
 
  private:
   struct Pair {
-    D h, l;  // their sum, |l| a rounding error of h
+    D h, l;  // their sum, |l| a few rounding errors of h
   };
   // Exact: a + c; the same for |a| >= |c|; a c.
   Pair sum(D a, D c) {
@@ -160,7 +162,7 @@ class Double : public Formulas {
   }
   Pair times(Pair a, Pair o) {
     Pair p = product(a.h, o.h);
-    return tidy(p.h, p.l + fma(a.h, o.l, a.l * o.h));
+    return {p.h, p.l + fma(a.h, o.l, a.l * o.h)};
   }
   Pair times(Pair a, double h, double l) { return times(a, {k(h), k(l)}); }
   Pair over(Pair a, Pair o) {
@@ -204,6 +206,13 @@ class Double : public Formulas {
     D s = t.h + fma(t.h * t.h, tail(t.h), fma(t.l, t.h, t.l));
     D scale = power_of_two(low);
     return fma(scale, s, scale);
+  }
+  /// e^x / 2 for 40 <= x < 710.6: where e^x is beyond the largest number, its half may not be.
+  D half_exp(D x) {
+    const Exponent e = reduce_exponent(x);
+    D s = e.r + fma(e.r * e.r, tail(e.r), fma(e.l, e.r, e.l));
+    D quarter = power_of_two(b.CreateSub(e.low, i(2)));
+    return fma(quarter, s, quarter) * 2.0;
   }
   Pair expm1_pair(D x) {
     const Exponent e = reduce_exponent(x);

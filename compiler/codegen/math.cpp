@@ -163,7 +163,14 @@ llvm::Function* Emitter::make_host_math(Op op, const std::string& name, llvm::Ty
   Value* further = b.CreateAdd(at, b.getInt32(1));
   at->addIncoming(further, next);
   so_far->addIncoming(now, next);
-  b.CreateCondBr(b.CreateICmpULT(further, b.getInt32(static_cast<uint32_t>(lanes))), rare, done);
+  llvm::BranchInst* back =
+      b.CreateCondBr(b.CreateICmpULT(further, b.getInt32(static_cast<uint32_t>(lanes))), rare, done);
+  // As many copies of it as lanes would be most of the function.
+  llvm::MDNode* whole =
+      llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.disable")});
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, whole});
+  id->replaceOperandWith(0, id);
+  back->setMetadata(llvm::LLVMContext::MD_loop, id);
   b.SetInsertPoint(done);
   llvm::PHINode* result = b.CreatePHI(type, 2);
   result->addIncoming(usual.value, before);
