@@ -14,7 +14,7 @@
 #include "gk/gk.h"
 #include "tests/property/program_generator.h"
 
-namespace gk::property {
+namespace gk::agreement {
 
 namespace {
 
@@ -136,4 +136,4 @@ TEST_P(AgreementGpu, interp_eager_graph) {
 }
 INSTANTIATE_TEST_SUITE_P(Cuda, AgreementGpu, testing::Range(0, kShards));
 
-}  // namespace gk::property
+}  // namespace gk::agreement

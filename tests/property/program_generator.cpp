@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace gk::property {
+namespace gk::agreement {
 
 namespace {
 
@@ -506,4 +506,4 @@ class Generator {
 
 Program generate(uint64_t seed) { return Generator(seed).run(); }
 
-}  // namespace gk::property
+}  // namespace gk::agreement
