@@ -16,8 +16,9 @@ int64_t normal_axis(int64_t axis, size_t rank) {
   return axis < 0 ? axis + n : axis;
 }
 
-// Whether a sum of these terms is exact in every order: all are multiples of one power of two, and their
-// magnitudes together need no more than `bits` bits.
+// Whether a sum of these terms is exact in every order: all are multiples of
+// one power of two, and their magnitudes together need no more than `bits`
+// bits.
 bool exact_in_any_order(const std::vector<double>& terms, int bits) {
   int lowest = std::numeric_limits<int>::max();
   double sum = 0;
@@ -42,7 +43,8 @@ double epsilon(DType t) {
   return t == DType::F64 ? 0x1p-52 : t == DType::F16 ? 0x1p-10 : t == DType::BF16 ? 0x1p-7 : 0x1p-23;
 }
 
-// The sum of terms that are exact products or cells, with the cells' own bounds.
+// The sum of terms that are exact products or cells, with the cells' own
+// bounds.
 Cell float_sum(DType t, const std::vector<double>& terms, double err) {
   double sum = 0, size = 0;
   for (double v : terms) {
@@ -214,11 +216,13 @@ Value product(const Array& x, const Array& y) {
 // All arrays in one dtype, as `concat` and `stack` take them.
 std::vector<Array> alike(const std::vector<Value>& args) {
   DType t = alone(args.at(0)).dtype;
-  for (const Value& v : args) {
-    if (!v.array() || v.a.dtype != t) throw Invalid("parts of several dtypes");
-  }
+  for (const Value& v : args)
+    if (!v.literal) t = alone(v).dtype;
   std::vector<Array> r;
-  for (const Value& v : args) r.push_back(v.a);
+  for (const Value& v : args) {
+    if (!v.array() || (!v.literal && v.a.dtype != t)) throw Invalid("parts of several dtypes");
+    r.push_back(as_array(v, t));
+  }
   return r;
 }
 
@@ -321,9 +325,9 @@ Value apply_builtin(const Expr& call, const std::vector<Value>& args) {
   }
   if (f == "broadcast_to") return of_array(broadcast_to(array(0), call.shape));
   if (f == "transpose") return transpose(array(0), call.shape);
-  if (f == "copy") return args[0];
+  if (f == "copy") return settled(args[0]);
   if (f == "zeros_like" || f == "ones_like") {
-    Value v = args[0];
+    Value v = settled(args[0]);
     std::function<void(Value&)> fill = [&](Value& x) {
       for (Value& p : x.parts) fill(p);
       for (Cell& c : x.a.cells) c = f[0] == 'z' ? Cell{} : Cell{1, 1, 0};

@@ -54,7 +54,8 @@ std::string bits(const interp::Array& a, const interp::Array& b) {
   return "";
 }
 
-// The numbers in what was printed, "@7 [1. 2.]" for number 7, against those of the model.
+// The numbers in what was printed, "@7 [1. 2.]" for number 7, against those of
+// the model.
 std::string prints(const std::string& printed, const std::vector<Observed>& want) {
   size_t at = 0;
   for (const Observed& o : want) {
@@ -76,7 +77,8 @@ std::string prints(const std::string& printed, const std::vector<Observed>& want
       err.push_back(c.err);
     }
     static const std::regex kNumber(
-        "True|False|nan|-?inf|[-+]?[0-9]+\\.?[0-9]*(e[-+]?[0-9]+)?|[-+]?\\.[0-9]+(e[-+]?[0-9]+)?");
+        "True|False|nan|-?inf|[-+]?[0-9]+\\.?[0-9]*(e[-+]?[0-9]+)?|[-+]?\\.[0-"
+        "9]+(e[-+]?[0-9]+)?");
     size_t k = 0;
     for (std::sregex_iterator it(printed.begin() + static_cast<int64_t>(at),
                                  printed.begin() + static_cast<int64_t>(to), kNumber),
@@ -122,7 +124,8 @@ struct Bench::Way {
   std::string out, err;
 
   Run run(const Program& p) {
-    // Each program gets a session of its own: a seed is then enough to see it again.
+    // Each program gets a session of its own: a seed is then enough to see it
+    // again.
     SessionOptions o;
     o.device = device;
     o.eager = step_by_step;

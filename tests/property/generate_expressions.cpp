@@ -97,7 +97,8 @@ Expr Generator::literal_number(DType t) {
   return integer(is_unsigned(t) ? pick(8) : pick(12) - 4);
 }
 
-// A literal, or the name of a host number, which takes the dtype of what it meets.
+// A literal, or the name of a host number, which takes the dtype of what it
+// meets.
 Expr Generator::small_number(Context& c, DType t) {
   if (chance(0.35)) {
     std::vector<Expr> fit;
@@ -312,7 +313,8 @@ Expr Generator::indices(Context& c, const Dims& d, int64_t below) {
 }
 
 Expr Generator::reduced(Context& c, DType t, const Dims& d, int depth) {
-  // Of an array that is there, where one fits; else of one that is made, over an axis more.
+  // Of an array that is there, where one fits; else of one that is made, over
+  // an axis more.
   const auto axis = pick(static_cast<int>(d.size()) + 1);
   Dims from = d;
   from.insert(from.begin() + axis, of(extents_));

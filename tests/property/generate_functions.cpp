@@ -25,7 +25,8 @@ Expr lambda(std::vector<std::string> names, Expr body) {
 
 }  // namespace
 
-// A call of a function that is there already, with other arguments of the same kinds.
+// A call of a function that is there already, with other arguments of the same
+// kinds.
 std::optional<Expr> Generator::call_again(Context& c, const Signature& s) {
   std::vector<Expr> args;
   std::vector<char> is_mut;
@@ -160,7 +161,8 @@ std::optional<Signature> Generator::new_function(Context& c, bool returns, DType
     if (!all) f.params[k].otherwise.reset();
   }
   in.env.scopes.emplace_back();
-  // A name of the argument's value, a part of it written, and both used: what is shared shows.
+  // A name of the argument's value, a part of it written, and both used: what
+  // is shared shows.
   if (chance(0.45)) alias(in, f.body);
   body(in, f.body, pick(returns ? 3 : 2) + (returns ? 0 : 1));
   if (!returns && f.body.empty()) write(in, f.body);
@@ -220,9 +222,10 @@ std::string Generator::new_kernel(DType t) {
   return k.name;
 }
 
-// A function that suits arguments of every kind, called several times with arguments that differ in one
-// thing: order, dtype, nesting, a number's kind, what a lambda closes over. Nothing that a call leaves behind
-// may answer the next.
+// A function that suits arguments of every kind, called several times with
+// arguments that differ in one thing: order, dtype, nesting, a number's kind,
+// what a lambda closes over. Nothing that a call leaves behind may answer the
+// next.
 void Generator::generic(Context& c, Block& out) {
   Function f;
   f.name = fresh("g");

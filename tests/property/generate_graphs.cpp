@@ -85,7 +85,8 @@ void Generator::swap(Context& c, Block& out, const std::string& graph, const Blo
   }
 }
 
-// Nodes of one statement each, on places of their own or not; some are retargeted afterwards.
+// Nodes of one statement each, on places of their own or not; some are
+// retargeted afterwards.
 void Generator::graph(Context& c, Block& out) {
   auto places = arrays(c, [](const Visible& v) {
     return v.expr.kind == Expr::Kind::Name && v.place && v.variable && v.value->a.dtype != DType::Bool;
@@ -204,7 +205,8 @@ Program Generator::run() {
 }
 
 Program generate(uint64_t seed) {
-  // A draw of which the model, from the beginning, thinks otherwise than piece by piece is drawn again.
+  // A draw of which the model, from the beginning, thinks otherwise than piece
+  // by piece is drawn again.
   for (uint64_t again = 0;; ++again) {
     try {
       Program p = Generator(seed + (again << 40)).run();

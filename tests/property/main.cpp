@@ -1,10 +1,13 @@
-// Generated programs against the model: as tests (a shard of seeds each), or by hand:
+// Generated programs against the model: as tests (a shard of seeds each), or by
+// hand:
 //
-//   gk_property_tests --seed=1 --count=100000 --jobs=16 [--device=cuda] [--all-ways] [--shrink]
-//   gk_property_tests --seed=7 --print            the program of seed 7, and what is right
-//   gk_property_tests --seed=7 --shrink           a smaller program that fails in the same way
+//   gk_property_tests --seed=1 --count=100000 --jobs=16 [--device=cuda]
+//   [--all-ways] [--shrink] gk_property_tests --seed=7 --print            the
+//   program of seed 7, and what is right gk_property_tests --seed=7 --shrink a
+//   smaller program that fails in the same way
 //
-// As tests GK_PROPERTY_SEED sets the first seed (1) and GK_PROPERTY_COUNT the number of programs (2000).
+// As tests GK_PROPERTY_SEED sets the first seed (1) and GK_PROPERTY_COUNT the
+// number of programs (2000).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -133,10 +136,12 @@ int by_hand(const Options& o) {
     for (size_t k = 0; k < std::min<size_t>(seeds.size(), 5); ++k) some += " " + seeds[k];
     fmt::print("{:5} {}: seeds{}{}\n", seeds.size(), kind, some, seeds.size() > 5 ? " ..." : "");
   }
-  fmt::print("{} programs from seed {} on {} in {:.1f} s ({:.1f} ms each and job): {} failures{}\n", programs,
-             o.range.first, o.range.device, seconds,
-             programs ? seconds * 1e3 * o.jobs / static_cast<double>(programs) : 0, found,
-             whole ? "" : "; a job ended early");
+  fmt::print(
+      "{} programs from seed {} on {} in {:.1f} s ({:.1f} ms each and "
+      "job): {} failures{}\n",
+      programs, o.range.first, o.range.device, seconds,
+      programs ? seconds * 1e3 * o.jobs / static_cast<double>(programs) : 0, found,
+      whole ? "" : "; a job ended early");
   return found == 0 && whole ? 0 : 1;
 }
 

@@ -46,12 +46,7 @@ Environment apart(const Environment& e, SlotMap& seen) {
 }
 
 // Array literals of numbers alone take the dtype that they are given to.
-Value adopted(const Value& v, DType t) {
-  if (!v.literal) return v;
-  Array a{t, v.a.shape, {}};
-  for (const Value& n : v.parts) a.cells.push_back(as_array(n, t).cells[0]);
-  return of_array(std::move(a));
-}
+Value adopted(const Value& v, DType t) { return v.literal ? of_array(as_array(v, t)) : v; }
 
 }  // namespace
 
@@ -73,8 +68,6 @@ Binding* Model::find(Environment& env, const std::string& name) {
 }
 
 void Model::bind(Environment& env, const std::string& name, Value v, bool variable) {
-  v.literal = false;
-  if (v.array()) v.parts.clear();
   env.scopes.back()[name] = {std::make_shared<Slot>(Slot{std::move(v)}), {}, variable, variable};
 }
 
@@ -197,11 +190,7 @@ Value Model::evaluate(const Expr& e, Environment& env) {
     case K::Tuple:
     case K::List:
       r.kind = e.kind == K::Tuple ? Value::Kind::Tuple : Value::Kind::List;
-      for (Value& v : args()) {
-        v.literal = false;
-        if (v.array()) v.parts.clear();
-        r.parts.push_back(v);
-      }
+      for (Value& v : args()) r.parts.push_back(settled(std::move(v)));
       break;
     case K::Lambda:
       r.kind = Value::Kind::Function;
@@ -213,7 +202,7 @@ Value Model::evaluate(const Expr& e, Environment& env) {
       const Value a = evaluate(e.args[1], env), b = evaluate(e.args[2], env);
       if (!a.array() || !b.array() || a.a.dtype != b.a.dtype || a.a.shape != b.a.shape)
         throw Invalid("branches");
-      r = decide(c) ? a : b;
+      r = settled(decide(c) ? a : b);
       break;
     }
     case K::Load: {
@@ -278,8 +267,9 @@ Binding Model::place_of(const Expr& e, Environment& env) {
   return b;
 }
 
-// A `mut` argument may not overlap another one. What is computed from its array is another array; what could
-// be a view of it, or may come out of a function as it went in, is taken to overlap.
+// A `mut` argument may not overlap another one. What is computed from its array
+// is another array; what could be a view of it, or may come out of a function
+// as it went in, is taken to overlap.
 void Model::refuse_overlap(const Expr& e, Environment& env) {
   for (size_t m = 0; m < e.is_mut.size(); ++m) {
     if (!e.is_mut[m]) continue;
@@ -420,9 +410,7 @@ Value Model::call_function(const Function& f, const Expr& e, Environment& env) {
   if (f.result) r = evaluate(*f.result, inner);
   recording -= f.captured;
   active_.erase(f.name);
-  r.literal = false;
-  if (r.array()) r.parts.clear();
-  return r;
+  return settled(std::move(r));
 }
 
 Value Model::call_kernel(const Kernel& k, const Expr& e, Environment& env) {

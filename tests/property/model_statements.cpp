@@ -52,7 +52,7 @@ void Model::run(const Stmt& s, Environment& env) {
     case K::Var: {
       Value v = evaluate(s.value, env);
       if (v.kind == Value::Kind::None || v.kind == Value::Kind::Function) throw Invalid("nothing to bind");
-      bind(env, s.name, std::move(v), s.kind == K::Var);
+      bind(env, s.name, settled(std::move(v)), s.kind == K::Var);
       return;
     }
     case K::Rebind: {
@@ -61,9 +61,7 @@ void Model::run(const Stmt& s, Environment& env) {
         if (auto it = env.scopes[k].find(s.name); it != env.scopes[k].end()) {
           if (!it->second.variable) throw Invalid("not rebound");
           if (s.op != "=") v = apply_binary(s.op.substr(0, 1), value_of(it->second), v);
-          v.literal = false;
-          if (v.array()) v.parts.clear();
-          it->second.slot = std::make_shared<Slot>(Slot{std::move(v)});
+          it->second.slot = std::make_shared<Slot>(Slot{settled(std::move(v))});
           return;
         }
       throw Invalid("not rebound");
@@ -164,7 +162,8 @@ void Model::run(const Stmt& s, Environment& env) {
 
 void Model::write(const Stmt& s, Environment& env) {
   Value v = evaluate(s.value, env);
-  // A part of an array: the parts of the outermost index. An index into a list is a part of the place.
+  // A part of an array: the parts of the outermost index. An index into a list
+  // is a part of the place.
   const Expr* base = &s.place;
   const std::vector<Part>* parts = nullptr;
   if (s.place.kind == Expr::Kind::Index) {
@@ -203,11 +202,7 @@ void Model::write(const Stmt& s, Environment& env) {
     Array old{a.dtype, c.shape, {}};
     for (int64_t p : c.places) old.cells.push_back(a.cells[static_cast<size_t>(p)]);
     Value fresh = value;
-    if (value.literal && op.empty()) {
-      Array x{a.dtype, value.a.shape, {}};
-      for (const Value& n : value.parts) x.cells.push_back(as_array(n, a.dtype).cells[0]);
-      fresh = of_array(std::move(x));
-    }
+    if (value.literal && op.empty()) fresh = of_array(as_array(value, a.dtype));
     if (!op.empty()) fresh = apply_binary(op, of_array(old), value);
     if (!fresh.number()) {
       if (!fresh.array()) throw Invalid("no array");
@@ -226,7 +221,8 @@ void Model::write(const Stmt& s, Environment& env) {
     into(target.parts[k].a, v.kind == Value::Kind::Record ? v.parts[k] : v);
 }
 
-// What a body that the device decides about rebinds keeps its form, and is no number.
+// What a body that the device decides about rebinds keeps its form, and is no
+// number.
 void Model::keeps_form(const Environment& before, const Environment& after) {
   for (size_t k = 0; k < before.scopes.size(); ++k)
     for (const auto& [name, b] : before.scopes[k]) {

@@ -309,6 +309,12 @@ Value of_array(Array a) {
   return r;
 }
 
+Value settled(Value v) {
+  v.literal = false;
+  if (v.array()) v.parts.clear();
+  return v;
+}
+
 int64_t elements(const Dims& d) {
   int64_t n = 1;
   for (int64_t e : d) n *= e;
@@ -326,6 +332,11 @@ Array converted(const Array& a, DType t) {
 
 Array as_array(const Value& v, DType t) {
   Array r{t, {}, {Cell{}}};
+  if (v.literal) {
+    r = {t, v.a.shape, {}};
+    for (const Value& n : v.parts) r.cells.push_back(as_array(n, t).cells[0]);
+    return r;
+  }
   if (v.kind == Value::Kind::Int) {
     if (t == DType::Bool) throw Invalid("a number that meets bools");
     if (is_floating(t)) {
@@ -365,6 +376,13 @@ DType joint(const Value& a, const Value& b) {
     return a.kind == Value::Kind::Int && b.kind == Value::Kind::Int ? DType::I64 : DType::F32;
   if (a.number()) return weak(a, b);
   if (b.number()) return weak(b, a);
+  // Literals of numbers alone take the dtype of what they meet, as numbers do.
+  auto adopting = [](const Value& literal, const Value& other) {
+    const DType t = alone(other).dtype;
+    if (t == DType::Bool) throw Invalid("bools with numbers");
+    return literal.a.dtype == DType::F32 && !is_floating(t) ? DType::F32 : t;
+  };
+  if (a.literal != b.literal) return a.literal ? adopting(a, b) : adopting(b, a);
   const Array x = alone(a), y = alone(b);
   if ((x.dtype == DType::Bool) != (y.dtype == DType::Bool)) throw Invalid("bools with numbers");
   const auto t = promote(x.dtype, y.dtype);
@@ -443,6 +461,12 @@ Value apply_binary(const std::string& op, const Value& a, const Value& b) {
 }
 
 Value apply_unary(const std::string& op, const Value& v) {
+  if (v.literal && op == "-") {
+    Value r = v;
+    for (Value& n : r.parts) n = apply_unary("-", n);
+    for (size_t k = 0; k < r.a.cells.size(); ++k) r.a.cells[k] = as_array(r.parts[k], r.a.dtype).cells[0];
+    return r;
+  }
   if (v.kind == Value::Kind::Record) {
     Value out = v;
     for (Value& p : out.parts) p = apply_unary(op, p);

@@ -181,22 +181,26 @@ class Printer {
     switch (k.form) {
       case Kernel::Form::Map:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  let v = x[i]\n  let w = z[i]\n  "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i "
+            "in n {{\n  let v = x[i]\n  let w = z[i]\n  "
             "z[i] = {2}\n}}\n",
             k.name, t, expr(k.value));
       case Kernel::Form::Copy:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in 1 {{\n  for t in 0..n {{ z[t] = x[t] "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i "
+            "in 1 {{\n  for t in 0..n {{ z[t] = x[t] "
             "}}\n}}\n",
             k.name, t);
       case Kernel::Form::Prefix:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  var s = a\n"
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  var "
+            "s = a\n"
             "  for t in 0..i + 1 {{ s = s + x[t] }}\n  z[i] = s\n}}\n",
             k.name, t);
       case Kernel::Form::Steps:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  let v = x[i]\n"
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  let "
+            "v = x[i]\n"
             "  var s = a\n  for t in 0..5 {{ s = {2} }}\n  z[i] = s\n}}\n",
             k.name, t, expr(k.value));
     }

@@ -73,7 +73,8 @@ class Child {
     }
   }
 
-  /// The next message; nullopt at the end of the child, or after `seconds` without one (see late()).
+  /// The next message; nullopt at the end of the child, or after `seconds`
+  /// without one (see late()).
   std::optional<Message> next(int seconds) {
     while (true) {
       constexpr size_t kHead = 1 + 2 * sizeof(uint64_t);
@@ -133,7 +134,8 @@ Summary run_range(const Range& r) {
     Child child([&](int fd) {
       Bench bench(r.device, folder.path());
       bench.on_way = [fd](const std::string& way) { say(fd, 'w', 0, way); };
-      // What many sessions leave behind is not what is looked for here: a new process now and then.
+      // What many sessions leave behind is not what is looked for here: a new
+      // process now and then.
       const uint64_t last = std::min(end, next + 200);
       for (uint64_t seed = next; seed < last; ++seed) {
         say(fd, 's', seed);

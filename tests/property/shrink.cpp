@@ -1,5 +1,6 @@
-// Makes failing programs smaller. Each candidate is the tree with one thing less; it is kept where the model
-// still accepts it and the failure stays of its kind.
+// Makes failing programs smaller. Each candidate is the tree with one thing
+// less; it is kept where the model still accepts it and the failure stays of
+// its kind.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -135,7 +136,8 @@ class Shrinker {
       }
   }
 
-  // From the end, several at a time first: what comes later is needed by nothing before it.
+  // From the end, several at a time first: what comes later is needed by
+  // nothing before it.
   void statements() {
     int64_t blocks = 0;
     each_block(p_, [&](Block&) { ++blocks; });
@@ -180,7 +182,8 @@ class Shrinker {
       }
   }
 
-  // An expression becomes one of its own parts, a plain array, or what a call's function says.
+  // An expression becomes one of its own parts, a plain array, or what a call's
+  // function says.
   void expressions() {
     for (int64_t n = 0;; ++n) {
       const Expr* e = nth<Expr>(p_, n, each_expr);
@@ -209,7 +212,8 @@ class Shrinker {
           }
       }
       if (here.kind == Expr::Kind::Literal || here.kind == Expr::Kind::Make) continue;
-      try {  // what it is, as an array of its own: for what stands at the program's top
+      try {  // what it is, as an array of its own: for what stands at the
+             // program's top
         Model m(p_);
         Environment env;
         env.scopes.emplace_back();
@@ -250,7 +254,8 @@ class Shrinker {
       change([&](Program& q) { q.types.erase(q.types.begin() + static_cast<int64_t>(k)); });
   }
 
-  // Fewer turns, smaller extents: each number of the program at once, and each by itself.
+  // Fewer turns, smaller extents: each number of the program at once, and each
+  // by itself.
   void numbers() {
     std::set<int64_t> extents;
     each_expr(p_, [&](Expr& e) {

@@ -58,6 +58,8 @@ Value of_int(__int128 v);
 Value of_float(double v);
 Value of_bool(bool v);
 Value of_array(Array a);
+/// A literal that takes no other dtype from here on.
+Value settled(Value v);
 
 int64_t elements(const Dims& d);
 bool is_floating(DType t);  // f16 and bf16 too
