@@ -227,6 +227,7 @@ std::string Generator::new_kernel(DType t) {
 // what a lambda closes over. Nothing that a call leaves behind may answer the
 // next.
 void Generator::generic(Context& c, Block& out) {
+  if (chance(0.12)) return indexed(c, out);
   Function f;
   f.name = fresh("g");
   f.captured = chance(0.7);
@@ -317,6 +318,57 @@ void Generator::generic(Context& c, Block& out) {
     s.kind = chance(0.5) ? Stmt::Kind::Let : Stmt::Kind::Var;
     s.name = fresh("r");
     s.value = called(f.name, args);
+    add(c, out, s);
+  }
+}
+
+// A function of an array and of indices of which it says nothing: a number, one row or a table of them.
+void Generator::indexed(Context& c, Block& out) {
+  const DType t = of(std::vector<DType>{DType::I64, DType::F32, DType::F64, DType::I32});
+  const int64_t n = 2 + pick(5);
+  Function f;
+  f.name = fresh("g");
+  f.captured = chance(0.3);
+  f.block = chance(0.3);
+  f.params.resize(2);
+  f.params[0].name = "x";
+  f.params[1].name = "i";
+  if (chance(0.7)) {
+    f.params[0].note.kind = Note::Kind::Array;
+    f.params[0].note.dtype = t;
+    f.params[0].note.extents = {"n"};
+  }
+  Expr taken;
+  taken.kind = Expr::Kind::Index;
+  taken.args = {name_of("x")};
+  Part p;
+  p.kind = Part::Kind::Array;
+  p.at = {name_of("i")};
+  taken.parts = {p};
+  const int form = pick(4);
+  Expr r = taken;
+  if (form == 0 || form == 1) {
+    r = builtin(is_float(t) || pick(2) ? "max" : "sum", {taken});
+    r.axis = form == 0 ? 1 : -1;
+  } else if (form == 2) {
+    Part rest;
+    rest.kind = Part::Kind::Range;
+    rest.from = 1;
+    r.args = {taken};
+    r.parts = {rest};
+  } else {
+    r = binary("-", taken, builtin("max", {name_of("x")}));
+  }
+  f.result = r;
+  program_.functions.push_back(f);
+  const int calls = 1 + pick(3);
+  for (int k = 0; k < calls; ++k) {
+    const int64_t rows = 1 + pick(3), columns = 1 + pick(4);
+    const Dims d = form == 0 || chance(0.6) ? Dims{rows, columns} : Dims{columns};
+    Stmt s;
+    s.kind = Stmt::Kind::Let;
+    s.name = fresh("r");
+    s.value = called(f.name, {leaf(c, t, {n}), indices(c, d, n)});
     add(c, out, s);
   }
 }

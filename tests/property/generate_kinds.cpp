@@ -228,7 +228,7 @@ void Generator::gathers(Context& c, Block& out) {
   if (fit.empty()) return bind(c, out);
   const Visible v = of(fit);
   Expr sum;
-  const int count = of(std::vector<int>{3, 8, 26});
+  const int count = of(std::vector<int>{3, 8, 8, 26});
   for (int k = 0; k < count; ++k) {
     Part back;
     back.kind = Part::Kind::Range;

@@ -74,7 +74,7 @@ void Generator::statement(Context& c, Block& out) {
     case 23:
     case 24: return generic(c, out);
     case 25: return ordered(c, out);
-    default: return chance(0.2) ? gathers(c, out) : loop(c, out);
+    default: return chance(0.5) ? gathers(c, out) : loop(c, out);
   }
 }
 

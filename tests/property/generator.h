@@ -106,6 +106,7 @@ class Generator {
   std::optional<Signature> new_function(Context& c, bool returns, DType t, const Dims& d);
   std::string new_kernel(DType t);
   void generic(Context& c, Block& out);
+  void indexed(Context& c, Block& out);
 
   // ---- statements
   void body(Context& c, Block& out, int count);
