@@ -274,6 +274,11 @@ Value transpose(const Array& a, Dims order) {
 }
 
 Value where(const std::vector<Value>& args) {
+  const Value &yes = args[1], &no = args[2];
+  if (args[0].kind == Value::Kind::Bool && yes.number() && no.number()) {
+    const Value& v = args[0].n != 0 ? yes : no;
+    return yes.kind == no.kind ? v : of_float(v.kind == Value::Kind::Int ? static_cast<double>(v.n) : v.f);
+  }
   const Array m = alone(args[0]);
   if (m.dtype != DType::Bool) throw Invalid("a condition of numbers");
   const DType t = joint(args[1], args[2]);
