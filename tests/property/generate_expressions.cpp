@@ -197,6 +197,14 @@ Expr Generator::viewed(Context& c, DType t, const Dims& d, int depth) {
     case 0:
     case 1: {  // backwards
       if (rank == 0) break;
+      if (chance(0.3) &&
+          d[0] < 50) {  // a view of a view: what is left of a longer one, backwards or every other
+        Dims longer = d;
+        const int64_t skip = 1 + pick(2), step = pick(2) ? -1 : 2;
+        longer[0] = (d[0] + skip) * (step == 2 ? 2 : 1);
+        if (elements(longer) < 300)
+          return sliced(sliced(leaf(c, t, longer), {range({}, {}, step)}), {range(skip, {}, {})});
+      }
       std::vector<Part> parts(static_cast<size_t>(pick(rank)) + 1);
       parts.back() = range({}, {}, -1);
       return sliced(array(c, t, d, depth - 1), parts);
@@ -416,6 +424,9 @@ Expr Generator::mask(Context& c, const Dims& d, int depth) {
     if (chance(0.4)) return unary("~", m);
     return binary(of(std::vector<std::string>{"&", "|", "^", "==", "!=", "<", ">="}), m, of(fit).expr);
   }
+  if (depth > 0 && chance(0.15))
+    return binary(of(std::vector<std::string>{"<", "<=", ">", ">=", "==", "!=", "&", "|", "^"}),
+                  mask(c, d, depth - 1), mask(c, d, depth - 1));
   DType t = any_dtype();
   while (t == DType::Bool) t = any_dtype();
   const Expr a = depth > 0 ? array(c, t, d, depth - 1) : leaf(c, t, d);

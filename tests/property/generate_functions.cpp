@@ -320,6 +320,26 @@ void Generator::generic(Context& c, Block& out) {
     s.value = called(f.name, args);
     add(c, out, s);
   }
+  if (form != 2 || chance(0.4)) return;
+  // One function value that closes over another number in each turn.
+  Stmt var;
+  var.kind = Stmt::Kind::Var;
+  var.name = fresh("r");
+  var.value = constant(t, d);
+  if (!add(c, out, var)) return;
+  Stmt turn;
+  turn.kind = Stmt::Kind::Write;
+  turn.place = name_of(var.name);
+  turn.op = ".=";
+  const std::string j = fresh("j");
+  turn.value = called(
+      f.name, {lambda({"x"}, binary(pick(2) ? "+" : "*", name_of("x"), name_of(j))), name_of(var.name)});
+  Stmt loop;
+  loop.kind = Stmt::Kind::For;
+  loop.name = j;
+  loop.value = integer(2 + pick(3));
+  loop.body = {turn};
+  add(c, out, loop);
 }
 
 // A function of an array and of indices of which it says nothing: a number, one row or a table of them.

@@ -122,6 +122,11 @@ void Generator::graph(Context& c, Block& out) {
   Stmt l = make(Stmt::Kind::Launch, s.name);
   l.times = of(std::vector<int64_t>{1, 2});
   add(c, out, l);
+  if (!simple && chance(0.5)) {
+    Block all;
+    for (const Node& n : s.nodes) all.insert(all.end(), n.body.begin(), n.body.end());
+    swap(c, out, s.name, all);
+  }
   if (!simple || targets.empty()) return;
   for (int k = 1 + pick(2); k > 0; --k) {
     const auto& [node, place] = of(targets);

@@ -245,4 +245,43 @@ void Generator::gathers(Context& c, Block& out) {
   add(c, out, make(Stmt::Kind::Let, fresh("v"), sum));
 }
 
+// Arrays without elements, and what is computed from them.
+void Generator::nothing(Context& c, Block& out) {
+  DType t = any_dtype();
+  if (t == DType::Bool) t = DType::I32;
+  const int64_t n = 1 + pick(5);
+  auto zeros = [&](Dims d) {
+    Expr e;
+    e.kind = Expr::Kind::Make;
+    e.text = "zeros";
+    e.dtype = t;
+    e.shape = std::move(d);
+    return e;
+  };
+  // By a name half of the time: a constant is folded, what has a name is not.
+  auto named = [&](const Expr& e) {
+    const std::string v = fresh("v");
+    return chance(0.6) && add(c, out, make(Stmt::Kind::Var, v, e)) ? name_of(v) : e;
+  };
+  Expr e;
+  switch (pick(4)) {
+    case 0: e = builtin("concat", {named(zeros({0})), named(zeros({0}))}); break;
+    case 1: {
+      Expr r = builtin("reshape", {named(zeros({n, 0, 3}))});
+      r.shape = {n, 0};
+      e = builtin(is_float(t) || t == DType::I64 || t == DType::U64 ? "sum" : "count_nonzero", {r});
+      if (e.text == "sum") e.axis = 1;
+      break;
+    }
+    case 2: {
+      Expr r = builtin("concat", {named(zeros({n, 0})), named(zeros({n, 2}))});
+      r.axis = 1;
+      e = r;
+      break;
+    }
+    default: e = binary("@", named(zeros({n, 0})), named(zeros({0, 2}))); break;
+  }
+  add(c, out, make(Stmt::Kind::Let, fresh("v"), e));
+}
+
 }  // namespace gk::property

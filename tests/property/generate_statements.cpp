@@ -47,7 +47,7 @@ void Generator::body(Context& c, Block& out, int count) {
 
 void Generator::statement(Context& c, Block& out) {
   const bool top = c.depth == 0;
-  switch (pick(top ? 27 : 14)) {
+  switch (pick(top ? 28 : 14)) {
     case 0:
     case 1: return bind(c, out);
     case 2:
@@ -74,6 +74,7 @@ void Generator::statement(Context& c, Block& out) {
     case 23:
     case 24: return generic(c, out);
     case 25: return ordered(c, out);
+    case 26: return nothing(c, out);
     default: return chance(0.5) ? gathers(c, out) : loop(c, out);
   }
 }

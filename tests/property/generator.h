@@ -128,6 +128,7 @@ class Generator {
   void file(Context& c, Block& out);
   void gathers(Context& c, Block& out);
   void ordered(Context& c, Block& out);
+  void nothing(Context& c, Block& out);
   Context inside(const Context& c, bool capture);
   void inline_block(Context& c, Block& out);
   void capture(Context& c, Block& out);

@@ -313,8 +313,7 @@ std::string as_script(const Program& p, const std::string& about) {
   q.results.clear();
   Style style;
   style.folder = ".";
-  std::string s =
-      fmt::format("# Generated and made smaller; found because: {}.\n", about);
+  std::string s = fmt::format("# Generated and made smaller; found because: {}.\n", about);
   s += to_text(q, style);
   for (size_t k = 0; k < p.results.size(); ++k) {
     const Array& a = o.results[k];
