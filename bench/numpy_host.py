@@ -103,7 +103,23 @@ def works():
             np.add(out, bias, out=out)
             np.maximum(out, f(0), out=out)
 
-    return {
+    pos = np.abs(p) + f(0.1)
+    p64, pos64, o64 = p.astype(np.float64), pos.astype(np.float64), np.zeros(n)
+    functions = {}
+    for name in ("exp", "log", "sin", "cos", "tanh"):
+        call = getattr(np, name)
+        functions[f"{name} f32"] = lambda call=call, x=pos if name == "log" else p: call(x, out=o)
+        functions[f"{name} f64"] = lambda call=call, x=pos64 if name == "log" else p64: call(x, out=o64)
+    image, grey = normal(1500, 1500, 3), np.zeros((1500, 1500), f)
+    bins = rng.integers(0, 64, n, dtype=np.int32)
+
+    return functions | {
+        "pow f32": lambda: np.power(pos, p, out=o),
+        "pow f64": lambda: np.power(pos64, p64, out=o64),
+        "sum of 3": lambda: np.sum(image, axis=2, out=grey),
+        "max of 3": lambda: np.max(image, axis=2, out=grey),
+        "roll": lambda: np.concatenate([p[1:], p[:1]], out=o),
+        "histogram": lambda: np.bincount(bins, minlength=64),
         "axpy": axpy,
         "tanh chain": tanh_chain,
         "sum": total,

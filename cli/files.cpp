@@ -32,16 +32,21 @@ bool write_all(int fd, std::string_view text) {
 tl::expected<std::string, std::string> read_source(const std::string& path) {
   const bool from_stdin = path == "-";
   const std::string shown = from_stdin ? "standard input" : path;
-  int fd = from_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe that nobody writes must not wait for ever.
+  int fd = from_stdin ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return failure("read", shown, errno);
   std::string text;
   struct stat st {};
-  if (::fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) text.reserve(static_cast<size_t>(st.st_size) + 1);
+  const bool known = ::fstat(fd, &st) == 0;
+  if (known && S_ISREG(st.st_mode)) text.reserve(static_cast<size_t>(st.st_size) + 1);
   char buffer[1 << 16];
   int error = 0;
   for (;;) {
     ssize_t n = ::read(fd, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN && !from_stdin) {  // there is a writer: from here on it is waited for
+      if (::fcntl(fd, F_SETFL, 0) == 0) continue;
+    }
     if (n < 0) error = errno;
     if (n <= 0) break;
     text.append(buffer, static_cast<size_t>(n));
@@ -49,6 +54,8 @@ tl::expected<std::string, std::string> read_source(const std::string& path) {
   }
   if (!from_stdin) ::close(fd);
   if (error != 0) return failure("read", shown, error);
+  if (text.empty() && !from_stdin && known && S_ISFIFO(st.st_mode))
+    return tl::unexpected<std::string>("cannot read '" + shown + "': it is a pipe that nobody writes to");
   if (text.size() > kMaxSourceBytes)
     return tl::unexpected<std::string>("cannot read '" + shown + "': a program text may have 64 MiB at most");
   return text;
@@ -61,8 +68,9 @@ tl::expected<void, std::string> write_result(const std::string& path, std::strin
   struct stat st {};
   const bool exists = ::stat(target.c_str(), &st) == 0;
   if (exists && !S_ISREG(st.st_mode)) {
-    int fd = ::open(target.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) return failure("write", path, errno);
+    // A pipe that nobody reads is an error (ENXIO), not waited for.
+    int fd = ::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || ::fcntl(fd, F_SETFL, 0) != 0) return failure("write", path, errno);
     bool ok = write_all(fd, text);
     int error = errno;
     if (::close(fd) != 0 && ok) ok = false, error = errno;

@@ -84,8 +84,10 @@ Status run_action(Session& session, const Options& options, const std::string& n
       Status status = session.test(name, text, options.filter, tests);
       if (options.json)
         out.write(nlohmann::ordered_json{{"passed", tests.passed}, {"failed", tests.failed}}.dump() + "\n");
-      else if (tests.passed + tests.failed > 0 || status == Status::Ok)
+      else if (tests.passed + tests.failed > 0)
         out.write(fmt::format("{} passed, {} failed\n", tests.passed, tests.failed));
+      else if (status == Status::Ok)
+        out.write(fmt::format("0 passed, 0 failed: no tests in {}\n", name));
       if (status == Status::Ok && tests.failed > 0) status = Status::RuntimeError;
       return status;
     }

@@ -16,9 +16,9 @@ constexpr std::string_view kAll = ".*";
 struct Raw {
   std::vector<std::string> texts, defines;
   std::string test, bench, seed, device, emit, output, stats, profile, cache_dir, memory_limit, error_format;
-  std::string explain, color, builtins, no_color;
+  std::string explain, color, builtins, no_color, nan_check;
   bool interactive = false, check = false, json = false, list_devices = false, time_passes = false;
-  bool tune = false, no_cache = false, unchecked = false, sync = false, nan_check = false, eager = false;
+  bool tune = false, no_cache = false, unchecked = false, sync = false, eager = false;
   bool version = false, help = false;
 };
 
@@ -49,7 +49,7 @@ void declare(CLI::App& app, Raw& raw) {
   text("--memory-limit", raw.memory_limit);
   app.add_flag("--unchecked", raw.unchecked);
   app.add_flag("--sync", raw.sync);
-  app.add_flag("--nan-check", raw.nan_check);
+  app.add_flag("--nan-check{}", raw.nan_check);
   app.add_flag("--eager", raw.eager);
   text("--error-format", raw.error_format);
   text("--explain", raw.explain);
@@ -104,13 +104,24 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+bool is_option(std::string_view argument) {
+  const std::string_view name = argument.substr(0, argument.find('='));
+  return argument.starts_with("-D") ||
+         std::find(kLongOptions.begin(), kLongOptions.end(), name) != kLongOptions.end();
+}
+
 UsageError unknown_option(std::string_view argument) {
   std::string name(argument.substr(0, argument.find('=')));
   UsageError error{"unknown option '" + name + "'", "`gkrun --help` lists the options", {}};
-  auto distance = [&](std::string_view o) { return edit_distance(name, o); };
+  // One slip in three letters, or the beginning of a longer name.
+  auto distance = [&](std::string_view o) {
+    return name.size() > 4 && o.starts_with(name) ? size_t{0} : edit_distance(name, o);
+  };
+  const size_t most = std::max<size_t>(1, (name.size() - 2) / 3);
   auto best = *std::min_element(kLongOptions.begin(), kLongOptions.end(),
                                 [&](auto a, auto b) { return distance(a) < distance(b); });
-  if (best.size() > 2 && distance(best) <= 3) error.help = "did you mean `" + std::string(best) + "`?";
+  if (best.size() > 2 && name.size() > 2 && distance(best) <= most)
+    error.help = "did you mean `" + std::string(best) + "`?";
   return error;
 }
 
@@ -137,13 +148,25 @@ std::optional<UsageError> fill_session(const CLI::App& app, const Raw& raw, Sess
   session.use_cache = !raw.no_cache;
   session.unchecked = raw.unchecked;
   session.sync = raw.sync;
-  session.nan_check = raw.nan_check;
   session.eager = raw.eager;
   for (const std::string& define : raw.defines) {
     size_t eq = define.find('=');
     if (eq == std::string::npos || !is_identifier(std::string_view(define).substr(0, eq)))
       return UsageError{"'-D " + define + "' is not name=value", "write it as `-D N=1024`", {}};
     session.defines.emplace_back(define.substr(0, eq), define.substr(eq + 1));
+  }
+  if (app.count("--nan-check")) {
+    session.nan_check = true;
+    for (std::string_view left = raw.nan_check; !left.empty();) {
+      const std::string_view name = left.substr(0, left.find(','));
+      const std::string_view stem = name.substr(0, name.find_first_of(".["));
+      if (!is_identifier(stem))
+        return UsageError{"'--nan-check=" + raw.nan_check + "' does not list names of arrays",
+                          "write it as `--nan-check`, or `--nan-check=x,y` where x and y may hold NaN",
+                          {}};
+      session.nan_exempt.emplace_back(name);
+      left.remove_prefix(std::min(name.size() + 1, left.size()));
+    }
   }
   if (app.count("--seed")) {
     const char* end = raw.seed.data() + raw.seed.size();
@@ -234,6 +257,13 @@ std::optional<UsageError> take_rest(const CLI::App& app, Options& options) {
   }
   if (!options.text && at < rest.size()) options.file = rest[at++];
   options.session.args.assign(rest.begin() + static_cast<std::ptrdiff_t>(at), rest.end());
+  const auto& args = options.session.args;
+  if (std::any_of(args.begin(), args.end(), is_option)) {
+    std::string line = "gkrun";
+    for (const std::string& a : args) line += " " + a;
+    if (!options.file.empty()) line += " " + options.file;
+    options.session.unused_args_help = "options stand before the file: `" + line + "`";
+  }
   return std::nullopt;
 }
 
@@ -329,7 +359,7 @@ Runs a gk program. `-` reads it from standard input. What follows the file is th
 
   --unchecked                no bounds checks in kernels' own indexing
   --sync                     wait after every statement, so that a fault shows at its line
-  --nan-check                stop at the first statement that stores a NaN
+  --nan-check[=x,y]          stop where an array gets a NaN, with line and index; arrays x and y may hold some
   --eager                    run graphs step by step instead of replaying them, to compare or to find a fault
 
   --error-format F           human, short or json

@@ -51,6 +51,8 @@ void install_signal_handlers() {
   sigaction(SIGALRM, &action, nullptr);
   // A parent may have left SIGPIPE ignored (Python does): then a closed pipe would be a write error instead.
   signal(SIGPIPE, SIG_DFL);
+  // A write beyond the limit on the size of files is an error like a full disk.
+  signal(SIGXFSZ, SIG_IGN);
 }
 
 void watch(Session* session) { g_session.store(session); }

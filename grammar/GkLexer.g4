@@ -12,7 +12,8 @@ tokens {
   LAMBDA_NAME,     // a name or _ followed by =>
   LAUNCH_WITH,     // launch followed by (options)
   REBIND_LBRACE,   // { of update e { x -> x2 }
-  PLACEMENT        // pinned or host before a type
+  PLACEMENT,       // pinned or host before a type
+  NUMBER_ARRAY     // a long [ … ] of plain numbers, in one piece
 }
 
 LET: 'let';

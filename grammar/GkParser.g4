@@ -89,6 +89,7 @@ expr
   | IDENT                                                                      # NameExpr
   | UNDERSCORE                                                                 # WildcardExpr
   | (INT | FLOAT)                                                              # NumberExpr
+  | NUMBER_ARRAY                                                               # NumberArrayExpr
   | (TRUE | FALSE)                                                             # BoolExpr
   | STRING                                                                     # StringExpr
   | FSTRING                                                                    # FStringExpr

@@ -30,21 +30,30 @@ struct Stats {
   double llvm_ms = 0, assemble_ms = 0;
 };
 
-/// Compiles kernels and keeps their code, in memory and, for a non-empty cache_dir, on disk (many processes
-/// may share it: temporary file and rename; a corrupt entry is a miss). Thread-safe.
+/// Compiles kernels and keeps their code, in memory and, for a non-empty cache_dir, on disk (processes of one
+/// user may share it; what cannot be trusted is a miss). Thread-safe.
 class Compiler {
  public:
-  Compiler(Target target, std::string cache_dir);
+  /// Told what is no error, on the thread that compiles; may be null.
+  using Warn = std::function<void(const Error&)>;
+  Compiler(Target target, std::string cache_dir, Warn warn = {});
   ~Compiler();
   /// PTX to a cubin (the driver's linker, by the engine): with one, codes of new programs are cubins and
   /// these, not the PTX, are what the disk keeps. Set before the first build.
   using Assembler = std::function<Result<std::string>(const std::string& ptx, int sm)>;
   void set_assembler(Assembler assembler);
-  /// Fills codes, functions, launch dims and fault arguments of the schedule.
-  Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule);
+  using Interrupted = std::function<bool()>;
+  /// Fills codes, functions, launch dims and fault arguments of the schedule. `interrupted` is asked by
+  /// several threads, before each kernel and each of LLVM's passes over it. Errors: Internal, Interrupted
+  /// E0806.
+  Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule,
+                                                        const Interrupted& interrupted = {});
   /// Text for --emit=llvm and --emit=ptx.
   Result<std::string> llvm_text(const ir::Kernel& k);
   Result<std::string> ptx_text(const ir::Kernel& k);
+  /// Forgets the codes of a program that cannot be loaded, those on disk too. True where some came from
+  /// there: building anew may help.
+  bool distrust(const program::Program& p);
   Stats stats() const;
   const Target& target() const;
 

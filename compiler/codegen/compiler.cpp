@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "compiler/codegen/disk_cache.h"
@@ -21,7 +23,8 @@ using program::TargetKind;
 namespace {
 
 /// Raised whenever the same kernel text gives other code.
-constexpr const char* kVersion = "gk codegen 1";
+constexpr const char* kVersion = "gk codegen 4";
+constexpr size_t kMostThreads = 16;
 
 double elapsed_ms(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
@@ -41,6 +44,18 @@ const char* stem(ir::Kernel::Kind k) {
     case ir::Kernel::Kind::User: return "gk_user_";
   }
   return "gk_";
+}
+
+/// The entry's name in texts that people read: after what the kernel does.
+std::string entry_in_text(const ir::Kernel& k) {
+  constexpr size_t kLongest = 64;
+  std::string name = stem(k.kind);
+  for (char c : k.name) {
+    if (name.size() >= kLongest) break;
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain || name.back() != '_') name += plain ? c : '_';
+  }
+  return name.back() == '_' ? name + "kernel" : name;
 }
 
 void emit_kernel(llvm::Module& m, const ir::Kernel& k, const Variant& v, const std::string& name) {
@@ -74,7 +89,13 @@ struct Job {
 }  // namespace
 
 struct Compiler::Impl {
-  Impl(Target t, std::string folder) : target(t), disk(std::move(folder)), machine(machine_text(t)) {}
+  Impl(Target t, std::string folder, Warn warn)
+      : target(t), disk(std::move(folder), std::move(warn)), machine(machine_text(t)) {}
+
+  Code::Format format() const {
+    if (target.kind == TargetKind::Host) return Code::Format::HostObject;
+    return assembler ? Code::Format::Cubin : Code::Format::Ptx;
+  }
 
   std::string key_of(const ir::Kernel& k, const Variant& v) const {
     std::string text = std::string(kVersion) + "\n" + machine + "\n" + v.text() + "\n";
@@ -83,31 +104,54 @@ struct Compiler::Impl {
   }
 
   /// Optimised code as text or object.
-  Result<std::string> generate(const ir::Kernel& k, const Variant& v, const std::string& name,
-                               bool llvm_text) {
+  Result<std::string> generate(const ir::Kernel& k, const Variant& v, const std::string& name, bool llvm_text,
+                               const Interrupted& interrupted = {}) {
     GK_CHECK(ir::verify(k));
+    GK_TRY(auto machine_for, borrow_machine(v.kind, k.fast_math));
+    auto text = generate(*machine_for, k, v, name, llvm_text, interrupted);
+    const std::lock_guard lock(mutex);
+    idle[{v.kind, k.fast_math}].push_back(std::move(machine_for));
+    return text;
+  }
+
+  // A machine takes as long to make as a small kernel to compile, and serves one thread at a time.
+  Result<std::unique_ptr<Machine>> borrow_machine(TargetKind kind, bool fast_math) {
+    {
+      const std::lock_guard lock(mutex);
+      auto& waiting = idle[{kind, fast_math}];
+      if (!waiting.empty()) {
+        auto m = std::move(waiting.back());
+        waiting.pop_back();
+        return m;
+      }
+    }
     Target t = target;
-    t.kind = v.kind;
-    GK_TRY(auto machine_for, Machine::create(t, k.fast_math));
+    t.kind = kind;
+    return Machine::create(t, fast_math);
+  }
+
+  static Result<std::string> generate(const Machine& machine_for, const ir::Kernel& k, const Variant& v,
+                                      const std::string& name, bool llvm_text,
+                                      const Interrupted& interrupted) {
     llvm::LLVMContext context;
     // Remarks and warnings (a loop that was not unrolled) are nobody's business at run time.
     context.setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo*, void*) {}, nullptr);
     llvm::Module module(name, context);
-    machine_for->prepare(module);
+    machine_for.prepare(module);
     emit_kernel(module, k, v, name);
-    GK_CHECK(machine_for->optimise(module));
-    if (!llvm_text) return machine_for->emit(module);
+    GK_CHECK(machine_for.optimise(module, interrupted));
+    if (!llvm_text) return machine_for.emit(module);
     std::string text;
     llvm::raw_string_ostream out(text);
     module.print(out, nullptr);
     return text;
   }
 
-  void compile(Job& job) {
+  void compile(Job& job, const Interrupted& interrupted) {
     const auto start = std::chrono::steady_clock::now();
     auto code = std::make_shared<Code>();
     const std::string name = stem(job.kernel->kind) + job.key.substr(0, 12);
-    auto bytes = generate(*job.kernel, job.variant, name, false);
+    auto bytes = generate(*job.kernel, job.variant, name, false, interrupted);
     const double llvm_ms = elapsed_ms(start);
     double assemble_ms = 0;
     if (bytes && target.kind == TargetKind::Cuda && assembler) {
@@ -119,9 +163,7 @@ struct Compiler::Impl {
       job.error = std::move(bytes).error();
       return;
     }
-    code->format = target.kind == TargetKind::Host ? Code::Format::HostObject
-                   : assembler                     ? Code::Format::Cubin
-                                                   : Code::Format::Ptx;
+    code->format = format();
     code->key = job.key;
     code->bytes = std::move(*bytes);
     code->functions.push_back(name);
@@ -143,26 +185,30 @@ struct Compiler::Impl {
         return it->second;
       }
     }
-    auto code = disk.find(key);
+    auto code = disk.find(key, format());
     if (!code) return nullptr;
     const std::lock_guard lock(mutex);
     ++stats.disk_cache_hits;
+    from_disk.insert(key);
     codes.emplace(key, code);
     return code;
   }
 
-  void compile_all(std::vector<Job*> jobs) {
+  void compile_all(std::vector<Job*> jobs, const Interrupted& interrupted) {
     std::atomic<size_t> next{0};
     auto work = [&] {
-      for (size_t i = next++; i < jobs.size(); i = next++) compile(*jobs[i]);
+      for (size_t i = next++; i < jobs.size(); i = next++) {
+        if (interrupted && interrupted())
+          jobs[i]->error = make_error(ErrorKind::Interrupted, "E0806", "interrupted");
+        else
+          compile(*jobs[i], interrupted);
+      }
     };
-    if (jobs.size() > 1 && std::thread::hardware_concurrency() > 1) {
-      std::thread second(work);
-      work();
-      second.join();
-    } else {
-      work();
-    }
+    const size_t threads = std::min({jobs.size(), size_t{std::thread::hardware_concurrency()}, kMostThreads});
+    std::vector<std::thread> helpers;
+    for (size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+    work();
+    for (std::thread& t : helpers) t.join();
   }
 
   Target target;
@@ -171,11 +217,13 @@ struct Compiler::Impl {
   Assembler assembler;
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Code>> codes;
+  std::set<std::string> from_disk;  // keys of codes that the disk gave
+  std::map<std::pair<TargetKind, bool>, std::vector<std::unique_ptr<Machine>>> idle;  // by target, fast_math
   Stats stats;
 };
 
-Compiler::Compiler(Target target, std::string cache_dir)
-    : impl_(std::make_unique<Impl>(target, std::move(cache_dir))) {}
+Compiler::Compiler(Target target, std::string cache_dir, Warn warn)
+    : impl_(std::make_unique<Impl>(target, std::move(cache_dir), std::move(warn))) {}
 Compiler::~Compiler() = default;
 const Target& Compiler::target() const { return impl_->target; }
 void Compiler::set_assembler(Assembler assembler) { impl_->assembler = std::move(assembler); }
@@ -185,7 +233,8 @@ Stats Compiler::stats() const {
   return impl_->stats;
 }
 
-Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule schedule) {
+Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule schedule,
+                                                                const Interrupted& interrupted) {
   program::Program& p = schedule.program;
   std::vector<Job> jobs;
   std::map<std::string, size_t> job_of_key;
@@ -193,7 +242,7 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
   for (size_t s = 0; s < p.steps.size(); ++s) {
     program::Step& step = p.steps[s];
     for (size_t b = 0; b < step.bodies.size(); ++b) {
-      GK_TRY(step.bodies[b].program, build(std::move(schedule.bodies[s][b])));
+      GK_TRY(step.bodies[b].program, build(std::move(schedule.bodies[s][b]), interrupted));
     }
     if (step.kind != program::Step::Kind::Launch) continue;
     const passes::KernelUse& use = schedule.uses[s];
@@ -210,10 +259,10 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
     if (fresh) jobs.push_back({&k, v, key, nullptr, std::nullopt});
     job_of_step[s] = at->second;
 
-    step.fault_sites.clear();
     if (!k.uses_faults) continue;
-    for (const ir::FaultSite& f : ir::fault_sites(k))
-      step.fault_sites.push_back({static_cast<uint8_t>(f.kind), f.span});
+    if (step.fault_sites.empty())
+      for (const ir::FaultSite& f : ir::fault_sites(k))
+        step.fault_sites.push_back({static_cast<uint8_t>(f.kind), f.span, "", {}});
     program::Arg faults, number;
     faults.kind = program::Arg::Kind::Faults;
     number.kind = program::Arg::Kind::StepIndex;
@@ -226,7 +275,7 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
     j.code = impl_->find(j.key);
     if (!j.code) missing.push_back(&j);
   }
-  impl_->compile_all(missing);
+  impl_->compile_all(missing, interrupted);
   p.codes.clear();
   for (Job& j : jobs) {
     if (j.error) return fail(std::move(*j.error));
@@ -240,16 +289,32 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
   return std::make_shared<const program::Program>(std::move(p));
 }
 
+bool Compiler::distrust(const program::Program& p) {
+  bool any = false;
+  for (const auto& code : p.codes) {
+    {
+      const std::lock_guard lock(impl_->mutex);
+      if (impl_->from_disk.erase(code->key) == 0) continue;
+      impl_->codes.erase(code->key);
+    }
+    impl_->disk.remove(code->key);
+    any = true;
+  }
+  for (const auto& step : p.steps)
+    for (const auto& body : step.bodies) any = distrust(*body.program) || any;
+  return any;
+}
+
 Result<std::string> Compiler::llvm_text(const ir::Kernel& k) {
   const Variant v = choose_variant(k, impl_->target, guess_extents(k), {});
-  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), true);
+  return impl_->generate(k, v, entry_in_text(k), true);
 }
 
 Result<std::string> Compiler::ptx_text(const ir::Kernel& k) {
   Target t = impl_->target;
   t.kind = TargetKind::Cuda;
   const Variant v = choose_variant(k, t, guess_extents(k), {});
-  return impl_->generate(k, v, stem(k.kind) + std::string("kernel"), false);
+  return impl_->generate(k, v, entry_in_text(k), false);
 }
 
 }  // namespace gk::codegen

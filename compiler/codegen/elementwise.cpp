@@ -108,6 +108,7 @@ Value* Emitter::binary(Op op, Typed x, Typed y) {
       Value* v[] = {x.v, y.v};
       return math(op, v);
     }
+    case Op::PowInt: return float_power(x, y);
     case Op::Min: return minimum(x, y.v);
     case Op::Max: return maximum(x, y.v);
     case Op::And: return b.CreateAnd(x.v, y.v);
@@ -219,6 +220,61 @@ Value* Emitter::integer_power(Typed x, Value* y) {
     f.CreateRet(power);
   }
   return b.CreateCall(fn, {x.v, y});
+}
+
+/// Repeated squaring, from the lowest bit of the exponent on. A negative exponent: 1 over the power of its
+/// size. No flags: the order of the products is part of the result.
+Value* Emitter::float_power(Typed x, Typed y) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(b);
+  b.setFastMathFlags({});
+  llvm::Type* type = x.v->getType();
+  Value* one = real(type, 1);
+  if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(y.v)) {
+    const bool negative = is_signed(y.t) && known->isNegative();
+    uint64_t e = known->getZExtValue();
+    if (negative) e = 0 - e;
+    Value* power = nullptr;
+    for (Value* square = x.v; e != 0; e >>= 1) {
+      if (e & 1) power = power ? b.CreateFMul(power, square) : square;
+      if (e > 1) square = b.CreateFMul(square, square);
+    }
+    if (!power) return one;
+    return negative ? b.CreateFDiv(one, power) : power;
+  }
+  llvm::Type* i64 = b.getInt64Ty();
+  llvm::Function*& fn = float_power_function_[static_cast<int>(x.t)][is_signed(y.t)];
+  if (!fn) {
+    fn = llvm::Function::Create(llvm::FunctionType::get(type, {type, i64}, false),
+                                llvm::GlobalValue::InternalLinkage, "gk_powi", module);
+    fn->addFnAttr(llvm::Attribute::NoUnwind);
+    Builder f(llvm::BasicBlock::Create(context, "entry", fn));
+    llvm::BasicBlock* entry = f.GetInsertBlock();
+    llvm::BasicBlock* head = llvm::BasicBlock::Create(context, "loop", fn);
+    llvm::BasicBlock* inside = llvm::BasicBlock::Create(context, "body", fn);
+    llvm::BasicBlock* done = llvm::BasicBlock::Create(context, "done", fn);
+    Value* zero = f.getInt64(0);
+    Value* given = fn->getArg(1);
+    Value* negative = is_signed(y.t) ? f.CreateICmpSLT(given, zero) : f.getFalse();
+    Value* size = f.CreateSelect(negative, f.CreateNeg(given), given);
+    f.CreateBr(head);
+    f.SetInsertPoint(head);
+    llvm::PHINode* e = f.CreatePHI(i64, 2);
+    llvm::PHINode* square = f.CreatePHI(type, 2);
+    llvm::PHINode* power = f.CreatePHI(type, 2);
+    f.CreateCondBr(f.CreateICmpEQ(e, zero), done, inside);
+    f.SetInsertPoint(inside);
+    Value* odd = f.CreateICmpNE(f.CreateAnd(e, f.getInt64(1)), zero);
+    e->addIncoming(size, entry);
+    e->addIncoming(f.CreateLShr(e, 1), inside);
+    square->addIncoming(fn->getArg(0), entry);
+    square->addIncoming(f.CreateFMul(square, square), inside);
+    power->addIncoming(one, entry);
+    power->addIncoming(f.CreateSelect(odd, f.CreateFMul(power, square), power), inside);
+    f.CreateBr(head);
+    f.SetInsertPoint(done);
+    f.CreateRet(f.CreateSelect(negative, f.CreateFDiv(one, power), power));
+  }
+  return b.CreateCall(fn, {x.v, y.v});
 }
 
 Value* Emitter::shift(Op op, Typed x, Value* y) {

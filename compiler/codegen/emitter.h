@@ -68,6 +68,10 @@ class Emitter {
             const std::function<void(llvm::Value*)>& body, int unroll = 0);
   void when(llvm::Value* condition, const std::function<void()>& then);
   void run(const ir::KBlock& block, Point& p);
+  void run(const ir::KInst& i, Point& p) { inst(i, p); }
+  /// Where local `n` lives from now on.
+  void move_local(size_t n, llvm::Value* place) { locals_[n] = place; }
+  llvm::Value* local(size_t n) const { return locals_[n]; }
   Point point() const;
 
   // ---- Indices (memory.cpp)
@@ -86,6 +90,11 @@ class Emitter {
   llvm::Value* load(DType t, llvm::Value* address, bool atomic, bool invariant);
   void store(DType t, llvm::Value* value, llvm::Value* address, bool atomic);
   llvm::Value* load(const ir::Access& a, const std::vector<llvm::Value*>& at);
+  llvm::Value* atomic_result(ir::AtomicOp op, Typed old, llvm::Value* operand);
+  llvm::Value* atomic_update(ir::AtomicOp op, DType t, llvm::Value* where, llvm::Value* operand);
+  /// From now on atomics on a parameter with an address here go to that copy, which is nobody else's. Empty:
+  /// none.
+  void use_private(std::vector<llvm::Value*> copies) { private_copies_ = std::move(copies); }
   /// Nobody writes this buffer while the kernel runs.
   bool is_invariant(int param) const;
 
@@ -104,7 +113,7 @@ class Emitter {
   llvm::Value* compute(ir::Op op, std::span<const Typed> args, DType result);
   llvm::Value* minimum(Typed a, llvm::Value* o);
   llvm::Value* maximum(Typed a, llvm::Value* o);
-  /// Transcendental functions of f32 or f64 values, from libdevice or host_math.cpp.
+  /// Transcendental functions of f32 or f64 values, from libdevice, host_math*.cpp or libm.
   llvm::Value* math(ir::Op op, std::span<llvm::Value* const> args);
   llvm::Value* float_mod(llvm::Value* x, llvm::Value* y);  // C's fmod
   llvm::Value* call_library(const char* name, std::span<llvm::Value* const> args);
@@ -133,9 +142,14 @@ class Emitter {
   llvm::Value* compare(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* integer_divide(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* integer_power(Typed x, llvm::Value* y);
+  llvm::Value* float_power(Typed x, Typed y);
   llvm::Value* float_divide(ir::Op op, llvm::Value* x, llvm::Value* y);
   llvm::Value* shift(ir::Op op, Typed x, llvm::Value* y);
-  llvm::Value* host_math_f32(ir::Op op, std::span<llvm::Value* const> args);
+  llvm::Value* call_host_math(ir::Op op, std::span<llvm::Value* const> args);
+  llvm::Function* make_host_math(ir::Op op, const std::string& name, llvm::Type* element, size_t arity,
+                                 int lanes);
+  bool fuses() const;     // the host's processor multiplies and adds in one instruction
+  int f64_lanes() const;  // of its vectors
   llvm::Value* double_to_narrow(DType to, llvm::Value* v);
   llvm::Value* bf16_bits(llvm::Value* f);
 
@@ -147,9 +161,11 @@ class Emitter {
   llvm::Value* step_ = nullptr;
   llvm::Function* fault_function_ = nullptr;
   llvm::Function* power_function_[kDTypeCount] = {};
+  llvm::Function* float_power_function_[kDTypeCount][2] = {};  // by the exponent's being signed
   std::map<const ir::KInst*, int> sites_;
-  std::vector<char> constant_nonzero_;  // by SSA number: a Const other than 0
-  std::vector<char> racing_;            // by parameter: plain accesses must be atomic
+  std::vector<char> constant_nonzero_;        // by SSA number: a Const other than 0
+  std::vector<char> racing_;                  // by parameter: plain accesses must be atomic
+  std::vector<llvm::Value*> private_copies_;  // by parameter
 };
 
 }  // namespace gk::codegen

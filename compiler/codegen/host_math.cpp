@@ -1,16 +1,17 @@
 // Note [Host f32 functions]
-// The host's f32 transcendentals are built in the IR: f64 arithmetic, no branches, one rounding to f32 at the
-// end. So the loop vectoriser takes them, and an element has the same bits in the vector body, in the
-// remainder, in an eager run and in a graph, whatever it is fused with; a vector math library would not
-// promise that. The f64 results are within 2^-31 of the exact ones (relative), hence every function here is
-// within 0.51 ulp of f32 (tests/unit/codegen_math_test.cpp measures it against long double). Series are
-// Taylor's on reduced arguments, but for erfc's tail, a Chebyshev fit. f16 and bf16 use these and round
-// again. fast_math changes nothing here. Sources: Cody and Waite 1980 (reduction); Payne and Hanek 1983
+// The host's f32 transcendentals are built in the IR: f64 arithmetic, no branches (but one for large angles),
+// one rounding to f32 at the end. So the loop vectoriser takes them, and an element has the same bits in the
+// vector body, in the remainder, in an eager run and in a graph, whatever it is fused with; a vector math
+// library would not promise that. The f64 results are within 2^-31 of the exact ones (relative), hence every
+// function here is within 0.51 ulp of f32 (tests/unit/codegen_math_test.cpp measures it against long double).
+// Series are Taylor's on reduced arguments, but for erfc's tail, a Chebyshev fit. f16 and bf16 use these and
+// round again. fast_math changes nothing here. Sources: Cody and Waite 1980 (reduction); Payne and Hanek 1983
 // (large arguments); Higham 2002 (log1p).
-#include <array>
-#include <cmath>
+#include "compiler/codegen/host_math.h"
 
-#include "compiler/codegen/emitter.h"
+#include <array>
+
+#include "compiler/codegen/host_formulas.h"
 
 namespace gk::codegen {
 
@@ -20,84 +21,33 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-/// Formulas over f64 and i64 values, written like C.
-class Formulas {
+class Single : public Formulas {
  public:
-  explicit Formulas(Builder& builder) : b(builder) {}
+  using Formulas::Formulas;
+  D wide(Value* f) { return {b.CreateFPExt(f, f64_), &b}; }
+  Value* narrow(D x, llvm::Type* to) { return b.CreateFPTrunc(x.v, to); }
 
-  struct D {
-    Value* v;
-    Builder* b;
-    D operator+(D o) const { return {b->CreateFAdd(v, o.v), b}; }
-    D operator-(D o) const { return {b->CreateFSub(v, o.v), b}; }
-    D operator*(D o) const { return {b->CreateFMul(v, o.v), b}; }
-    D operator/(D o) const { return {b->CreateFDiv(v, o.v), b}; }
-    D operator-() const { return {b->CreateFNeg(v), b}; }
-    D operator+(double o) const { return *this + of(o); }
-    D operator-(double o) const { return *this - of(o); }
-    D operator*(double o) const { return *this * of(o); }
-    D of(double o) const { return {llvm::ConstantFP::get(v->getType(), o), b}; }
-  };
-
-  D wide(Value* f) { return {b.CreateFPExt(f, b.getDoubleTy()), &b}; }
-  D k(double v) { return {llvm::ConstantFP::get(b.getDoubleTy(), v), &b}; }
-  D abs(D x) { return {b.CreateUnaryIntrinsic(Intrinsic::fabs, x.v), &b}; }
-  D sqrt(D x) { return {b.CreateUnaryIntrinsic(Intrinsic::sqrt, x.v), &b}; }
-  D sign(D magnitude, D s) { return {b.CreateBinaryIntrinsic(Intrinsic::copysign, magnitude.v, s.v), &b}; }
-  D pick(Value* c, D yes, D no) { return {b.CreateSelect(c, yes.v, no.v), &b}; }
-  Value* lt(D x, D y) { return b.CreateFCmpOLT(x.v, y.v); }
-  Value* eq(D x, D y) { return b.CreateFCmpOEQ(x.v, y.v); }
-  Value* is_nan(D x) { return b.CreateFCmpUNO(x.v, x.v); }
-  D nan() { return {llvm::ConstantFP::getQNaN(b.getDoubleTy()), &b}; }
-  D inf() { return {llvm::ConstantFP::getInfinity(b.getDoubleTy()), &b}; }
-  D clamp(D x, double low, double high) {  // NaN stays
-    x = pick(lt(x, k(low)), k(low), x);
-    return pick(lt(k(high), x), k(high), x);
-  }
-  Value* bits(D x) { return b.CreateBitCast(x.v, b.getInt64Ty()); }
-  D from_bits(Value* v) { return {b.CreateBitCast(v, b.getDoubleTy()), &b}; }
-  D keep_zero(D x, D r) { return pick(eq(x, k(0)), x, r); }
-
-  template <size_t N>
-  D polynomial(D x, const std::array<double, N>& c) {  // c[0] + c[1] x + …
-    D r = k(c[N - 1]);
-    for (size_t i = N - 1; i-- > 0;) r = r * x + c[i];
-    return r;
-  }
-
-  /// Nearest integer as a double, and with its low bits at the bottom of `low` (|x| < 2^51).
-  D nearest(D x, Value** low) {
-    D shifted = x + 0x1.8p52;
-    *low = bits(shifted);
-    return shifted - 0x1.8p52;
-  }
-  D power_of_two(Value* low) {
-    return from_bits(b.CreateAdd(b.CreateShl(low, 52), b.getInt64(uint64_t{1023} << 52)));
-  }
-
-  static constexpr double kLn2 = 0x1.62e42fefa39efp-1, kLog2e = 0x1.71547652b82fep0;
-
-  /// (e^r - 1) / r for |r| <= 0.35, relative error 1e-11.
+  /// (e^r - 1) / r for |r| <= 0.35, relative error 2e-11.
   D expm1_over(D r) {
     return polynomial(r, std::array{1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040,
-                                    1.0 / 40320, 1.0 / 362880, 1.0 / 3628800});
+                                    1.0 / 40320, 1.0 / 362880});
   }
   D exp2(D x) {
     x = clamp(x, -300, 300);
     Value* low;
     D r = (x - nearest(x, &low)) * kLn2;
-    return (r * expm1_over(r) + 1.0) * power_of_two(low);
+    return fma(r, expm1_over(r), k(1)) * power_of_two(low);
   }
   D exp(D x) {
     x = clamp(x, -200, 200);
     Value* low;
-    D r = x - nearest(x * kLog2e, &low) * kLn2;
-    return (r * expm1_over(r) + 1.0) * power_of_two(low);
+    D r = fma(-nearest(x * kLog2e, &low), k(kLn2), x);
+    return fma(r, expm1_over(r), k(1)) * power_of_two(low);
   }
   D expm1(D x) {
     D c = clamp(x, -200, 200);
     Value* low;
-    D r = c - nearest(c * kLog2e, &low) * kLn2;
+    D r = fma(-nearest(c * kLog2e, &low), k(kLn2), c);
     D scale = power_of_two(low);
     return keep_zero(x, scale * (r * expm1_over(r)) + (scale - 1.0));
   }
@@ -105,17 +55,11 @@ class Formulas {
   struct Log {
     D exponent, fraction;  // x = 2^exponent * e^fraction
   };
-  /// For positive finite normal x; the fraction's relative error is 1e-14.
+  /// For positive finite normal x; the fraction's relative error is 2e-12.
   Log log_parts(D x) {
-    Value* i = bits(x);
-    // Adding what takes sqrt(1/2) to 1.0 moves the carry into the exponent exactly when the fraction is high.
-    constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd, kOne = uint64_t{1023} << 52;
-    Value* e = b.CreateLShr(b.CreateAdd(i, b.getInt64(kOne - kSqrtHalf)), 52);
-    D exponent = from_bits(b.CreateOr(e, b.getInt64(0x4330000000000000))) - (0x1p52 + 1023);
-    D z = from_bits(b.CreateSub(i, b.CreateShl(b.CreateSub(e, b.getInt64(1023)), 52)));
+    const auto [exponent, z] = split(x);
     D f = (z - 1.0) / (z + 1.0);
-    D series = polynomial(
-        f * f, std::array{2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13, 2.0 / 15, 2.0 / 17});
+    D series = polynomial(f * f, std::array{2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13});
     return {exponent, f * series};
   }
   D log_specials(D x, D r) {
@@ -125,21 +69,21 @@ class Formulas {
   }
   D log(D x) {
     Log p = log_parts(x);
-    return log_specials(x, p.exponent * kLn2 + p.fraction);
+    return log_specials(x, fma(p.exponent, k(kLn2), p.fraction));
   }
   D log2(D x) {
     Log p = log_parts(x);
-    return log_specials(x, p.fraction * kLog2e + p.exponent);
+    return log_specials(x, fma(p.fraction, k(kLog2e), p.exponent));
   }
   D log10(D x) {
     Log p = log_parts(x);
-    return log_specials(x, (p.exponent * kLn2 + p.fraction) * 0x1.bcb7b1526e50ep-2);
+    return log_specials(x, fma(p.exponent, k(kLn2), p.fraction) * 0x1.bcb7b1526e50ep-2);
   }
   D log1p(D x) {
     D u = x + 1.0;
     D lost = (x - (u - 1.0)) / u;  // what the addition rounded off
     Log p = log_parts(u);
-    return keep_zero(x, log_specials(u, p.exponent * kLn2 + p.fraction + lost));
+    return keep_zero(x, log_specials(u, fma(p.exponent, k(kLn2), p.fraction) + lost));
   }
 
   D sinh(D x) {
@@ -169,78 +113,75 @@ class Formulas {
     return sign(log1p((a * 2.0) / (k(1) - a)) * 0.5, x);
   }
 
-  /// An angle less its quarter turns, and their number in the low two bits.
-  D reduce(D x, Value** quarters) {
+  struct Angle {
+    D rest;
+    Value* quarters;  // in the low two bits
+  };
+  static constexpr double kNear = 0x1p28;
+  /// An angle less its quarter turns, below kNear.
+  Angle reduce_near(D x) {
     Value* low;
     // Two parts of pi/2; the first has 25 bits, so its product is exact up to 2^28 quarter turns.
-    D n = nearest(x * 0x1.45f306dc9c883p-1, &low);
-    D near = (x - n * 1.57079631090164184570e+00) - n * 1.58932547735281966916e-08;
-    // Beyond, the needed bits of 2/pi times the 24-bit mantissa, in integers: quarter turns times 2^62 mod
+    D n = nearest(x * kTwoOverPi, &low);
+    return {fma(-n, k(1.58932547735281966916e-08), fma(-n, k(1.57079631090164184570e+00), x)), low};
+  }
+  /// The same from kNear on.
+  Angle reduce_far(D x) {
+    // The needed bits of 2/pi times the 24-bit mantissa, in integers: quarter turns times 2^62 mod
     // 2^64.
     constexpr uint64_t kBits[4] = {0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041,
                                    0xfe5163abdebbc561};
-    Value* i = bits(abs(x));
-    Value* mantissa =
-        b.CreateOr(b.CreateAnd(b.CreateLShr(i, 29), b.getInt64(0x7fffff)), b.getInt64(0x800000));
-    Value* shift = b.CreateAnd(b.CreateSub(b.CreateLShr(i, 52), b.getInt64(1023 + 25)), b.getInt64(127));
-    Value* second = b.CreateICmpNE(b.CreateAnd(shift, b.getInt64(64)), b.getInt64(0));
-    Value* within = b.CreateAnd(shift, b.getInt64(63));
-    auto word = [&](int w) { return b.CreateSelect(second, b.getInt64(kBits[w + 1]), b.getInt64(kBits[w])); };
+    Value* magnitude = bits(abs(x));
+    Value* mantissa = b.CreateOr(b.CreateAnd(b.CreateLShr(magnitude, 29), i(0x7fffff)), i(0x800000));
+    Value* shift = b.CreateAnd(b.CreateSub(b.CreateLShr(magnitude, 52), i(1023 + 25)), i(127));
+    Value* second = b.CreateICmpNE(b.CreateAnd(shift, i(64)), i(0));
+    Value* within = b.CreateAnd(shift, i(63));
+    auto word = [&](int w) { return b.CreateSelect(second, i(kBits[w + 1]), i(kBits[w])); };
     auto funnel = [&](Value* high, Value* below) {
-      return b.CreateIntrinsic(Intrinsic::fshl, {b.getInt64Ty()}, {high, below, within});
+      return b.CreateIntrinsic(Intrinsic::fshl, {i64_}, {high, below, within});
     };
     Value* top = funnel(word(0), word(1));
     Value* rest = b.CreateLShr(funnel(word(1), word(2)), 32);
     Value* turn = b.CreateAdd(b.CreateMul(mantissa, top), b.CreateLShr(b.CreateMul(mantissa, rest), 32));
-    Value* q = b.CreateLShr(b.CreateAdd(turn, b.getInt64(uint64_t{1} << 61)), 62);
+    Value* q = b.CreateLShr(b.CreateAdd(turn, i(uint64_t{1} << 61)), 62);
     Value* left = b.CreateSub(turn, b.CreateShl(q, 62));
-    D far = D{b.CreateSIToFP(left, b.getDoubleTy()), &b} * (0x1.921fb54442d18p0 * 0x1p-62);
+    D far = D{b.CreateSIToFP(left, f64_), &b} * (kHalfPi * 0x1p-62);
     Value* minus = b.CreateFCmpOLT(x.v, k(0).v);
     far = pick(minus, -far, far);
-    q = b.CreateSelect(minus, b.CreateNeg(q), q);
-    Value* small = lt(abs(x), k(0x1p28));
-    *quarters = b.CreateSelect(small, low, q);
-    return pick(small, near, far);
+    return {far, b.CreateSelect(minus, b.CreateNeg(q), q)};
   }
   D sin_part(D r) {
-    return r * polynomial(r * r, std::array{1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
-                                            -1.0 / 39916800, 1.0 / 6227020800});
+    return r * polynomial(r * r,
+                          std::array{1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800});
   }
   D cos_part(D r) {
     return polynomial(
         r * r, std::array{1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600});
   }
-  Value* bit(Value* q, uint64_t mask) {
-    return b.CreateICmpNE(b.CreateAnd(q, b.getInt64(mask)), b.getInt64(0));
-  }
   D finite_only(D x, D r) { return pick(lt(abs(x), inf()), r, nan()); }
-  D sin(D x, uint64_t ahead) {  // `ahead` quarter turns further: 1 makes it the cosine
-    Value* q;
-    D r = reduce(x, &q);
-    q = b.CreateAdd(q, b.getInt64(ahead));
-    D v = pick(bit(q, 1), cos_part(r), sin_part(r));
+  D sin(D x, Angle a, uint64_t ahead) {  // `ahead` quarter turns further: 1 makes it the cosine
+    Value* q = b.CreateAdd(a.quarters, i(ahead));
+    D v = pick(bit(q, 1), cos_part(a.rest), sin_part(a.rest));
     return finite_only(x, pick(bit(q, 2), -v, v));
   }
-  D tan(D x) {
-    Value* q;
-    D r = reduce(x, &q);
-    D s = sin_part(r), c = cos_part(r);
-    Value* odd = bit(q, 1);
+  D tan(D x, Angle a) {
+    D s = sin_part(a.rest), c = cos_part(a.rest);
+    Value* odd = bit(a.quarters, 1);
     return finite_only(x, pick(odd, -c, s) / pick(odd, s, c));
   }
 
   /// The angle of (x, y) for y, x >= 0 and not both 0: within [0, pi/2].
   D angle(D y, D x) {
-    Value* low = lt(y, x * 0.41421356237309503);
-    Value* high = lt(x, y * 0.41421356237309503);
+    Value* low = lt(y, x * kTanEighthPi);
+    Value* high = lt(x, y * kTanEighthPi);
     D top = pick(low, y, pick(high, -x, y - x));
     D bottom = pick(low, x, pick(high, y, y + x));
-    D base = pick(low, k(0), pick(high, k(0x1.921fb54442d18p0), k(0x1.921fb54442d18p-1)));
+    D base = pick(low, k(0), pick(high, k(kHalfPi), k(kHalfPi / 2)));
     D t = top / bottom;
     D series = polynomial(
         t * t, std::array{1.0, -1.0 / 3, 1.0 / 5, -1.0 / 7, 1.0 / 9, -1.0 / 11, 1.0 / 13, -1.0 / 15, 1.0 / 17,
                           -1.0 / 19, 1.0 / 21, -1.0 / 23, 1.0 / 25, -1.0 / 27});
-    return base + t * series;
+    return fma(t, series, base);
   }
   D atan(D x) { return sign(angle(abs(x), k(1)), x); }
   D asin(D x) {
@@ -256,19 +197,19 @@ class Formulas {
     Value* both = b.CreateAnd(eq(ay, inf()), eq(ax, inf()));
     D r = angle(pick(both, k(1), ay), pick(both, k(1), ax));
     r = pick(eq(ay, k(0)), k(0), r);
-    Value* left = b.CreateICmpSLT(bits(x), b.getInt64(0));
-    r = sign(pick(left, k(0x1.921fb54442d18p1) - r, r), y);
+    Value* left = b.CreateICmpSLT(bits(x), i(0));
+    r = sign(pick(left, k(kHalfPi * 2) - r, r), y);
     return pick(b.CreateFCmpUNO(x.v, y.v), nan(), r);
   }
 
   D pow(D x, D y) {
     D ax = abs(x);
     D r = exp2(y * log2(ax));
-    Value* integer = eq({b.CreateUnaryIntrinsic(Intrinsic::floor, y.v), &b}, y);
+    Value* integer = eq(floor(y), y);
     D half = y * 0.5;
-    Value* even = eq({b.CreateUnaryIntrinsic(Intrinsic::floor, half.v), &b}, half);
+    Value* even = eq(floor(half), half);
     Value* odd = b.CreateAnd(integer, b.CreateNot(even));
-    Value* minus = b.CreateICmpSLT(bits(x), b.getInt64(0));
+    Value* minus = b.CreateICmpSLT(bits(x), i(0));
     r = pick(b.CreateAnd(odd, minus), -r, r);
     // A fractional power of a negative number, but not of -inf, which has its limits as zero has.
     r = pick(b.CreateAnd(b.CreateAnd(lt(x, k(0)), lt(ax, inf())), b.CreateNot(integer)), nan(), r);
@@ -299,15 +240,43 @@ class Formulas {
     D far = k(1) - tail * exp(-(c * c));
     return sign(pick(lt(a, k(1)), near, far), x);
   }
-
- private:
-  Builder& b;
 };
 
 }  // namespace
 
-Value* Emitter::host_math_f32(Op op, std::span<Value* const> args) {
-  Formulas f(b);
+bool is_trigonometric(Op op) { return op == Op::Sin || op == Op::Cos || op == Op::Tan; }
+
+Value* host_trigonometry_f32(Builder& b, Op op, Value* value, bool fused) {
+  Single f(b, value->getType()->getWithNewType(b.getDoubleTy()), fused);
+  using D = Formulas::D;
+  const D x = f.wide(value);
+  const Single::Angle near = f.reduce_near(x);
+  Value* small = f.lt(f.abs(x), f.k(Single::kNear));
+  Value* all = small->getType()->isVectorTy() ? b.CreateAndReduce(small) : small;
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  llvm::Function* fn = before->getParent();
+  auto* large = llvm::BasicBlock::Create(b.getContext(), "large", fn);
+  auto* done = llvm::BasicBlock::Create(b.getContext(), "reduced", fn);
+  b.CreateCondBr(all, done, large);
+  b.SetInsertPoint(large);
+  const Single::Angle far = f.reduce_far(x);
+  const D rest = f.pick(small, near.rest, far.rest);
+  Value* quarters = b.CreateSelect(small, near.quarters, far.quarters);
+  b.CreateBr(done);
+  b.SetInsertPoint(done);
+  auto either = [&](Value* usual, Value* rare) -> Value* {
+    llvm::PHINode* phi = b.CreatePHI(usual->getType(), 2);
+    phi->addIncoming(usual, before);
+    phi->addIncoming(rare, large);
+    return phi;
+  };
+  Value* r = either(near.rest.v, rest.v);
+  const Single::Angle a{D{r, &b}, either(near.quarters, quarters)};
+  return f.narrow(op == Op::Tan ? f.tan(x, a) : f.sin(x, a, op == Op::Cos ? 1 : 0), value->getType());
+}
+
+Value* host_math_f32(Builder& b, Op op, std::span<Value* const> args, bool fused) {
+  Single f(b, b.getDoubleTy(), fused);
   using D = Formulas::D;
   const D x = f.wide(args[0]);
   const auto result = [&]() -> D {
@@ -319,9 +288,6 @@ Value* Emitter::host_math_f32(Op op, std::span<Value* const> args) {
       case Op::Log2: return f.log2(x);
       case Op::Log10: return f.log10(x);
       case Op::Log1p: return f.log1p(x);
-      case Op::Sin: return f.sin(x, 0);
-      case Op::Cos: return f.sin(x, 1);
-      case Op::Tan: return f.tan(x);
       case Op::Asin: return f.asin(x);
       case Op::Acos: return f.acos(x);
       case Op::Atan: return f.atan(x);

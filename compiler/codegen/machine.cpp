@@ -1,14 +1,18 @@
 #include "compiler/codegen/machine.h"
 
 #include <gk_libdevice.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/Analysis/TargetTransformInfo.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -36,6 +40,11 @@ void initialise_llvm() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // A second, narrower copy of every vector loop costs more to compile than the last few elements gain by
+    // it.
+    auto& options = llvm::cl::getRegisteredOptions();
+    if (const auto it = options.find("enable-epilogue-vectorization"); it != options.end())
+      static_cast<llvm::cl::opt<bool>*>(it->second)->setValue(false);
   });
 }
 
@@ -71,6 +80,26 @@ HostCpu host_cpu(const std::string& named) {
   }
   for (const std::string& f : sorted) h.features += (h.features.empty() ? "" : ",") + f;
   return h;
+}
+
+// Note [Passes over host code]
+// Kernels are small and come straight from expressions: what pays are numbers kept in registers, loops in the
+// form that the vectoriser wants, vectors, and a cleaning before and after. Everything here is at most about
+// linear in the code; LLVM's own pipelines take several times as long and give no faster kernels.
+constexpr const char* kHostPasses =
+    "function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars),loop-vectorize,"
+    "instcombine<no-verify-fixpoint>,simplifycfg<hoist-common-insts>,loop-unroll<O3>,early-cse<memssa>,"
+    "loop-mssa(licm),instcombine<no-verify-fixpoint>,adce,simplifycfg)";
+/// The functions that the optimiser may put in the place of loops: those of host_symbols.cpp. It knows many
+/// more (strlen, memcmp …), which nobody links.
+llvm::TargetLibraryInfoImpl known_functions(const llvm::Triple& triple, bool cuda) {
+  llvm::TargetLibraryInfoImpl known(triple);
+  known.disableAllFunctions();
+  if (!cuda)
+    for (const llvm::LibFunc f : {llvm::LibFunc_memcpy, llvm::LibFunc_memmove, llvm::LibFunc_memset})
+      known.setAvailable(f);
+  return known;
 }
 
 Error llvm_error(std::string what) { return make_error(ErrorKind::Internal, "E0901", std::move(what)); }
@@ -125,9 +154,13 @@ void Machine::prepare(llvm::Module& m) const {
   m.setDataLayout(machine_->createDataLayout());
   if (target_.kind == program::TargetKind::Cuda)
     m.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0u);
+  if (target_.kind != program::TargetKind::Host) return;
+  const bool fma = machine_->getMCSubtargetInfo()->checkFeatures("+fma");
+  m.addModuleFlag(llvm::Module::Override, "gk-fma", fma ? 1u : 0u);
+  m.addModuleFlag(llvm::Module::Override, "gk-f64-lanes", vector_width_ == "512" ? 8u : fma ? 4u : 2u);
 }
 
-Result<void> Machine::optimise(llvm::Module& m) const {
+Result<void> Machine::optimise(llvm::Module& m, const std::function<bool()>& interrupted) const {
   std::string why;
   llvm::raw_string_ostream out(why);
   if (llvm::verifyModule(m, &out)) return fail(llvm_error("generated code is malformed: " + why));
@@ -158,15 +191,39 @@ Result<void> Machine::optimise(llvm::Module& m) const {
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = !cuda;
-  tuning.SLPVectorization = !cuda;
-  llvm::PassBuilder builder(machine_.get(), tuning);
+  tuning.SLPVectorization = false;
+  llvm::PassInstrumentationCallbacks callbacks;
+  bool stopped = false;
+  if (interrupted)
+    callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef, llvm::Any) {
+      stopped = stopped || interrupted();
+      return !stopped;
+    });
+  llvm::PassBuilder builder(machine_.get(), tuning, std::nullopt, &callbacks);
+  functions.registerPass(
+      [&] { return llvm::TargetLibraryAnalysis(known_functions(machine_->getTargetTriple(), cuda)); });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(graphs);
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder.buildPerModuleDefaultPipeline(cuda ? llvm::OptimizationLevel::O2 : llvm::OptimizationLevel::O3)
-      .run(m, modules);
+  if (cuda) {
+    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2).run(m, modules);
+  } else {
+    llvm::ModulePassManager passes;
+    if (auto e = builder.parsePassPipeline(passes, kHostPasses))
+      return fail(llvm_error("the passes over host code: " + llvm::toString(std::move(e))));
+    passes.run(m, modules);
+  }
+  // The loop vectoriser had functions of vectors to choose from.
+  if (llvm::GlobalVariable* kept = m.getGlobalVariable("llvm.compiler.used", true)) {
+    kept->eraseFromParent();
+    for (llvm::Function& f : llvm::make_early_inc_range(m)) {
+      f.removeDeadConstantUsers();
+      if (f.hasInternalLinkage() && f.use_empty()) f.eraseFromParent();
+    }
+  }
+  if (stopped) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
   return {};
 }
 
@@ -174,6 +231,8 @@ Result<std::string> Machine::emit(llvm::Module& m, bool assembly) const {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream out(bytes);
   llvm::legacy::PassManager passes;
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(
+      known_functions(machine_->getTargetTriple(), target_.kind == program::TargetKind::Cuda)));
   const auto type = assembly || target_.kind == program::TargetKind::Cuda
                         ? llvm::CodeGenFileType::AssemblyFile
                         : llvm::CodeGenFileType::ObjectFile;

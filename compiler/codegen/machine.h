@@ -3,6 +3,7 @@
 // nothing is fused or reassociated by the back end unless asked. Not for what the code does.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -24,8 +25,9 @@ class Machine {
   static Result<std::unique_ptr<Machine>> create(const Target& target, bool fast_math);
   ~Machine();
   void prepare(llvm::Module& m) const;  // triple, data layout, module flags
-  /// Verifies, links libdevice's functions where used, optimises.
-  Result<void> optimise(llvm::Module& m) const;
+  /// Verifies, links libdevice's functions where used, optimises. Errors: Interrupted once `interrupted` is
+  /// true, which each pass asks first.
+  Result<void> optimise(llvm::Module& m, const std::function<bool()>& interrupted = {}) const;
   /// A relocatable object (host) or PTX; `assembly`: text on the host too.
   Result<std::string> emit(llvm::Module& m, bool assembly = false) const;
 

@@ -91,12 +91,15 @@ void host_rows(Emitter& e, std::span<const ir::KSize> axes, Value* begin, Value*
 
 void map_host(Emitter& e, const std::string& name) {
   host_entry(e, name, [&](Value* begin, Value* end) {
-    host_rows(e, e.kernel.axes, begin, end, [&](std::vector<Value*> index, Value* from, Value* to, Value*) {
-      e.loop(from, to, e.index(1), [&](Value* i) {
-        Point p = e.point();
-        p.index = index;
-        if (!p.index.empty()) p.index.back() = i;
-        e.run(e.kernel.body, p);
+    host_points(e, begin, end, [&] {
+      host_rows(e, e.kernel.axes, begin, end, [&](std::vector<Value*> index, Value* from, Value* to, Value*) {
+        if (wants_tiles(e.kernel)) return tiles_host(e, index, from, to);
+        e.loop(from, to, e.index(1), [&](Value* i) {
+          Point p = e.point();
+          p.index = index;
+          if (!p.index.empty()) p.index.back() = i;
+          e.run(e.kernel.body, p);
+        });
       });
     });
   });

@@ -1,6 +1,9 @@
-// Transcendental functions: libdevice on NVIDIA; on the host own f32 code (host_math.cpp) and libm's scalar
-// f64 functions, which give an element the same bits wherever it lies in a loop. Random draws.
+// Transcendental functions: libdevice on NVIDIA; on the host own code (host_math.cpp, host_math_f64.cpp) and
+// libm's scalar functions, which give an element the same bits wherever it lies in a loop. Random draws.
+#include <llvm/Transforms/Utils/ModuleUtils.h>
+
 #include "compiler/codegen/emitter.h"
+#include "compiler/codegen/host_math.h"
 #include "compiler/ir/rng.h"
 
 namespace gk::codegen {
@@ -82,8 +85,100 @@ Value* Emitter::math(Op op, std::span<Value* const> args) {
     const std::string name = std::string("__nv_") + c_name(op) + (single ? "f" : "");
     return call_library(name.c_str(), args);
   }
-  return single ? host_math_f32(op, args) : call_library(c_name(op), args);
+  if (single && !is_trigonometric(op)) return host_math_f32(b, op, args, fuses());
+  if (!single && !(fuses() && has_f64_formula(op))) return call_library(c_name(op), args);
+  return call_host_math(op, args);
 }
+
+// Note [Functions with rare cases]
+// A branch inside a loop would keep LLVM from making vectors of it. So a formula with rare cases is a
+// function, of one element and of as many as a vector of the loop may have; the loop vectoriser is told that
+// the one stands for the other (its "vector function ABI"). Inside the vector function one test asks whether
+// any element is a rare one. All are made by the same code, so that an element has the same bits everywhere.
+Value* Emitter::call_host_math(Op op, std::span<Value* const> args) {
+  const bool single = args[0]->getType()->isFloatTy();
+  const std::string name = std::string("gk_") + c_name(op) + (single ? "_f32" : "_f64");
+  llvm::Function* scalar = module.getFunction(name);
+  std::string variants;
+  const auto variant = [&](int lanes) {
+    const std::string vector = name + "_v" + std::to_string(lanes);
+    if (!variants.empty()) variants += ",";
+    variants += "_ZGV_LLVM_N" + std::to_string(lanes) + std::string(args.size(), 'v') + "_" + name + "(" +
+                vector + ")";
+    if (scalar == nullptr) make_host_math(op, vector, args[0]->getType(), args.size(), lanes);
+  };
+  const int lanes = f64_lanes();
+  variant(lanes);
+  if (single) variant(lanes * 2);
+  if (scalar == nullptr) scalar = make_host_math(op, name, args[0]->getType(), args.size(), 1);
+  llvm::CallInst* call = b.CreateCall(scalar, std::vector<Value*>(args.begin(), args.end()));
+  call->addFnAttr(llvm::Attribute::get(context, "vector-function-abi-variant", variants));
+  return call;
+}
+
+llvm::Function* Emitter::make_host_math(Op op, const std::string& name, llvm::Type* element, size_t arity,
+                                        int lanes) {
+  const llvm::IRBuilderBase::InsertPointGuard guard(b);
+  llvm::Type* type = lanes == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  auto* fn =
+      llvm::Function::Create(llvm::FunctionType::get(type, std::vector<llvm::Type*>(arity, type), false),
+                             llvm::GlobalValue::InternalLinkage, name, module);
+  for (const auto a : {llvm::Attribute::NoInline, llvm::Attribute::NoUnwind, llvm::Attribute::WillReturn})
+    fn->addFnAttr(a);
+  fn->setMemoryEffects(llvm::MemoryEffects::none());
+  if (lanes > 1) llvm::appendToCompilerUsed(module, {fn});
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", fn));
+  std::vector<Value*> args;
+  for (llvm::Argument& a : fn->args()) args.push_back(&a);
+  if (element->isFloatTy()) {
+    b.CreateRet(host_trigonometry_f32(b, op, args[0], fuses()));
+    return fn;
+  }
+  const RareResult usual = host_math_f64(b, op, args);
+  Value* any = lanes == 1 ? usual.rare : b.CreateOrReduce(usual.rare);
+  llvm::BasicBlock* before = b.GetInsertBlock();
+  auto* rare = llvm::BasicBlock::Create(context, "rare", fn);
+  auto* next = llvm::BasicBlock::Create(context, "next", fn);
+  auto* done = llvm::BasicBlock::Create(context, "done", fn);
+  b.CreateCondBr(any, rare, done);
+  // One element after the other asks libm where it has to.
+  b.SetInsertPoint(rare);
+  llvm::PHINode* at = b.CreatePHI(b.getInt32Ty(), 2);
+  llvm::PHINode* so_far = b.CreatePHI(type, 2);
+  at->addIncoming(b.getInt32(0), before);
+  so_far->addIncoming(usual.value, before);
+  auto* ask = llvm::BasicBlock::Create(context, "ask", fn, next);
+  const auto lane = [&](Value* v) { return lanes == 1 ? v : b.CreateExtractElement(v, at); };
+  b.CreateCondBr(lane(usual.rare), ask, next);
+  b.SetInsertPoint(ask);
+  std::vector<Value*> own;
+  for (Value* a : args) own.push_back(lane(a));
+  Value* asked = call_library(c_name(op), own);
+  if (lanes > 1) asked = b.CreateInsertElement(so_far, asked, at);
+  b.CreateBr(next);
+  b.SetInsertPoint(next);
+  llvm::PHINode* now = b.CreatePHI(type, 2);
+  now->addIncoming(so_far, rare);
+  now->addIncoming(asked, ask);
+  Value* further = b.CreateAdd(at, b.getInt32(1));
+  at->addIncoming(further, next);
+  so_far->addIncoming(now, next);
+  b.CreateCondBr(b.CreateICmpULT(further, b.getInt32(static_cast<uint32_t>(lanes))), rare, done);
+  b.SetInsertPoint(done);
+  llvm::PHINode* result = b.CreatePHI(type, 2);
+  result->addIncoming(usual.value, before);
+  result->addIncoming(now, next);
+  b.CreateRet(result);
+  return fn;
+}
+
+/// What Machine::prepare() noted of the processor.
+static int noted(const llvm::Module& m, const char* name) {
+  const auto* flag = llvm::mdconst::extract_or_null<llvm::ConstantInt>(m.getModuleFlag(name));
+  return flag == nullptr ? 0 : static_cast<int>(flag->getSExtValue());
+}
+bool Emitter::fuses() const { return noted(module, "gk-fma") != 0; }
+int Emitter::f64_lanes() const { return std::max(noted(module, "gk-f64-lanes"), 2); }
 
 Value* Emitter::float_mod(Value* x, Value* y) {
   Value* args[] = {x, y};

@@ -19,6 +19,7 @@ bool Emitter::is_invariant(int p) const { return !kernel.params[static_cast<size
 
 Value* Emitter::size(const ir::KSize& s) {
   if (s.param < 0) return index(s.value);
+  if (const auto it = variant.known.find(s.param); it != variant.known.end()) return index(it->second);
   return b.CreateSExtOrTrunc(param(s.param), index_type_);
 }
 
@@ -142,7 +143,9 @@ void Emitter::indexed(const ir::KInst& i, Point& p) {
     linear = n ? b.CreateAdd(b.CreateMul(linear, n), at[d]) : at[d];
   }
   // Unchecked code may be wrong: no "inbounds" promise here.
-  Value* where = b.CreateGEP(storage_type(t), param(i.param), linear);
+  const auto own = static_cast<size_t>(i.param);
+  Value* base = private_copies_.empty() || !private_copies_[own] ? param(i.param) : private_copies_[own];
+  Value* where = b.CreateGEP(storage_type(t), base, linear);
   const bool racing = racing_[static_cast<size_t>(i.param)];
   Value* result = nullptr;
   if (i.kind == ir::KKind::LoadIndexed) {
@@ -195,15 +198,30 @@ void Emitter::gather(const ir::KInst& i, Point& p) {
   set(i, p, phi);
 }
 
-void Emitter::atomic(const ir::KInst& i, Point& p, Value* where) {
-  const DType t = kernel.params[static_cast<size_t>(i.param)].dtype;
+Value* Emitter::atomic_result(ir::AtomicOp op, Typed old, Value* operand) {
+  const bool real_type = gk::is_float(old.t);
+  switch (op) {
+    case ir::AtomicOp::Add:
+      if (is_bool(old.t)) return b.CreateOr(old.v, operand);
+      return real_type ? round_to(old.t, b.CreateFAdd(old.v, operand)) : b.CreateAdd(old.v, operand);
+    case ir::AtomicOp::Min: return minimum(old, operand);
+    case ir::AtomicOp::Max: return maximum(old, operand);
+    case ir::AtomicOp::And: return b.CreateAnd(old.v, operand);
+    case ir::AtomicOp::Or: return b.CreateOr(old.v, operand);
+    case ir::AtomicOp::Xor: return b.CreateXor(old.v, operand);
+    case ir::AtomicOp::Exchange: break;
+  }
+  return operand;
+}
+
+/// The old value. `operand` is of the language's type `t`.
+Value* Emitter::atomic_update(ir::AtomicOp what, DType t, Value* where, Value* operand) {
   const llvm::Align align(static_cast<uint64_t>(size_bytes(t)));
   const llvm::SyncScope::ID scope =
       cuda() ? context.getOrInsertSyncScopeID("device") : llvm::SyncScope::ID{llvm::SyncScope::System};
-  Value* operand = cast(arg(p, i, i.args.size() - 1), t);
   const bool real_type = gk::is_float(t);
   std::optional<AtomicRMWInst::BinOp> op;
-  switch (i.atomic) {
+  switch (what) {
     case ir::AtomicOp::Add:
       if (!real_type) op = AtomicRMWInst::Add;
       if (t == DType::F32 || t == DType::F64) op = AtomicRMWInst::FAdd;
@@ -222,11 +240,11 @@ void Emitter::atomic(const ir::KInst& i, Point& p, Value* where) {
       break;
   }
   // A bool's byte is 0 or 1 and stays so under min, max, and, or, xor; its sum is "or".
-  if (is_bool(t) && i.atomic == ir::AtomicOp::Add) op = AtomicRMWInst::Or;
+  if (is_bool(t) && what == ir::AtomicOp::Add) op = AtomicRMWInst::Or;
   if (op) {
     Value* old =
         b.CreateAtomicRMW(*op, where, to_storage(t, operand), align, AtomicOrdering::Monotonic, scope);
-    return set(i, p, cast({from_storage(t, old), t}, i.dtype));
+    return from_storage(t, old);
   }
   llvm::Type* word = b.getIntNTy(static_cast<unsigned>(size_bytes(t) * 8));
   auto* first = b.CreateAlignedLoad(word, where, align);
@@ -239,15 +257,22 @@ void Emitter::atomic(const ir::KInst& i, Point& p, Value* where) {
   llvm::PHINode* seen = b.CreatePHI(word, 2);
   seen->addIncoming(first, before);
   const Typed old{from_storage(t, b.CreateBitCast(seen, storage_type(t))), t};
-  Value* next = operand;
-  if (i.atomic == ir::AtomicOp::Add) next = round_to(t, b.CreateFAdd(old.v, operand));
-  if (i.atomic == ir::AtomicOp::Min) next = minimum(old, operand);
-  if (i.atomic == ir::AtomicOp::Max) next = maximum(old, operand);
-  Value* swap = b.CreateAtomicCmpXchg(where, seen, b.CreateBitCast(to_storage(t, next), word), align,
+  Value* next = to_storage(t, atomic_result(what, old, operand));
+  Value* swap = b.CreateAtomicCmpXchg(where, seen, b.CreateBitCast(next, word), align,
                                       AtomicOrdering::Monotonic, AtomicOrdering::Monotonic, scope);
   seen->addIncoming(b.CreateExtractValue(swap, 0), b.GetInsertBlock());
   b.CreateCondBr(b.CreateExtractValue(swap, 1), done, again);
   b.SetInsertPoint(done);
+  return old.v;
+}
+
+void Emitter::atomic(const ir::KInst& i, Point& p, Value* where) {
+  const DType t = kernel.params[static_cast<size_t>(i.param)].dtype;
+  Value* operand = cast(arg(p, i, i.args.size() - 1), t);
+  if (private_copies_.empty() || !private_copies_[static_cast<size_t>(i.param)])
+    return set(i, p, cast({atomic_update(i.atomic, t, where, operand), t}, i.dtype));
+  const Typed old{load(t, where, false, false), t};
+  store(t, atomic_result(i.atomic, old, operand), where, false);
   set(i, p, cast(old, i.dtype));
 }
 

@@ -1,9 +1,10 @@
 // Note [Order of reductions on the host]
 // Element r of the linear reduce index belongs to partial r % 32; each partial adds its elements in order;
 // then partial j takes j + 16, then j + 8, 4, 2, 1. The order depends on the reduced extents alone: not on
-// threads, on how the elements lie in memory, or on what is fused into the body. Two ways of walking give
+// threads, on how the elements lie in memory, or on what is fused into the body. Three ways of walking give
 // that one order: by rows, tiles of a result's elements are evaluated into a buffer and added as vectors of
-// 32; by columns, neighbouring results are evaluated side by side with 32 partials each.
+// 32; by columns, neighbouring results are evaluated side by side with 32 partials each; and where there are
+// at most 32 elements, each is a partial, the tree is written out, and LLVM makes vectors of results.
 #include "compiler/codegen/reduce.h"
 #include "compiler/codegen/shells.h"
 
@@ -15,7 +16,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 namespace {
 
-constexpr unsigned kLanes = 32;
+constexpr unsigned kLanes = kHostLanes;
 constexpr int64_t kColumns = 64;
 
 class HostReduce {
@@ -30,6 +31,43 @@ class HostReduce {
     std::vector<Typed> results;
     for (size_t k = 0; k < reductions().size(); ++k) results.push_back(reduced(e, reductions()[k], tree(k)));
     run_epilogue(e, index, results);
+  }
+
+  void unrolled(std::vector<Value*> index, Value* from, Value* to) {
+    const std::vector<int64_t>& extents = e.variant.unrolled;
+    int64_t count = 1;
+    for (const int64_t n : extents) count *= n;
+    e.loop(from, to, e.index(1), [&](Value* i) {
+      if (!index.empty()) index.back() = i;
+      std::vector<std::vector<Partial>> partials(reductions().size());
+      for (int64_t r = 0; r < count; ++r) {
+        Point p = e.point();
+        p.index = index;
+        p.index.resize(index.size() + extents.size());
+        for (size_t d = extents.size(), rest = static_cast<size_t>(r); d-- > 0;) {
+          const auto n = static_cast<size_t>(extents[d]);
+          p.index[index.size() + d] = e.index(static_cast<int64_t>(rest % n));
+          rest /= n;
+        }
+        e.run(e.kernel.body, p);
+        for (size_t k = 0; k < reductions().size(); ++k) {
+          const KReduction& red = reductions()[k];
+          partials[k].push_back(lift(e, red, p.values[static_cast<size_t>(red.value)], b.getInt64(r)));
+        }
+      }
+      std::vector<Typed> results;
+      for (size_t k = 0; k < reductions().size(); ++k) {
+        std::vector<Partial>& x = partials[k];
+        for (size_t half = kLanes / 2; half > 0; half /= 2) {
+          for (size_t j = 0; j + half < x.size(); ++j) x[j] = combine(e, reductions()[k], x[j], x[j + half]);
+          x.resize(std::min(x.size(), half));
+        }
+        // Partials begin at the identity: what that changes is the sign of a sum of negative zeros alone.
+        const KReduction& red = reductions()[k];
+        results.push_back(reduced(e, red, is_arg(red) ? x[0] : combine(e, red, identity(e, red), x[0])));
+      }
+      run_epilogue(e, index, results);
+    });
   }
 
   void columns(std::vector<Value*> index, Value* from, Value* to) {
@@ -207,6 +245,7 @@ void reduce_host(Emitter& e, const std::string& name) {
   host_entry(e, name, [&](Value* begin, Value* end) {
     HostReduce reduce(e);
     host_rows(e, e.kernel.axes, begin, end, [&](std::vector<Value*> index, Value* from, Value* to, Value*) {
+      if (!e.variant.unrolled.empty()) return reduce.unrolled(index, from, to);
       if (e.variant.columns) return reduce.columns(index, from, to);
       e.loop(from, to, e.index(1), [&](Value* i) {
         if (!index.empty()) index.back() = i;

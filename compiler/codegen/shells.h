@@ -12,6 +12,9 @@
 namespace gk::codegen {
 
 void map_host(Emitter& e, const std::string& name);  // Map, User: an item is a point, row-major
+/// Host: whether a map's body has loops, and then the points [from, to) of a row, tile by tile.
+bool wants_tiles(const ir::Kernel& k);
+void tiles_host(Emitter& e, const std::vector<llvm::Value*>& index, llvm::Value* from, llvm::Value* to);
 void map_cuda(Emitter& e, const std::string& name);
 void reduce_host(Emitter& e, const std::string& name);  // an item is a result
 void reduce_cuda(Emitter& e, const std::string& name);
@@ -29,6 +32,9 @@ using RowBody = std::function<void(std::vector<llvm::Value*> index, llvm::Value*
                                    llvm::Value* row_start)>;
 void host_rows(Emitter& e, std::span<const ir::KSize> axes, llvm::Value* begin, llvm::Value* end,
                const RowBody& row);
+/// Host: emits `points`, which visits items [begin, end), so that threads do not meet in small arrays which
+/// the kernel only updates by atomics: see Note [Private copies].
+void host_points(Emitter& e, llvm::Value* begin, llvm::Value* end, const std::function<void()>& points);
 /// CUDA: makes the kernel function for blocks of at most `threads` and starts it.
 void cuda_entry(Emitter& e, const std::string& name, int threads);
 llvm::Value* cuda_register(Emitter& e, llvm::Intrinsic::ID id);  // thread, block … in the index type

@@ -130,25 +130,57 @@ int vector_width(const ir::Kernel& k) {
 int64_t cost(const ir::KBlock& block) {
   int64_t n = 1;
   visit(block, [&](const ir::KInst& i) {
-    const bool heavy = (i.kind == KKind::Compute && i.op >= ir::Op::Exp && i.op <= ir::Op::Erf) ||
-                       i.kind == KKind::RngNormal || i.kind == KKind::RngUniform ||
-                       (i.kind == KKind::Compute && (i.op == ir::Op::Pow || i.op == ir::Op::Mod ||
-                                                     i.op == ir::Op::FloorDiv || i.op == ir::Op::Atan2));
+    const bool heavy =
+        (i.kind == KKind::Compute && i.op >= ir::Op::Exp && i.op <= ir::Op::Erf) ||
+        i.kind == KKind::RngNormal || i.kind == KKind::RngUniform ||
+        (i.kind == KKind::Compute && (i.op == ir::Op::Pow || i.op == ir::Op::PowInt || i.op == ir::Op::Mod ||
+                                      i.op == ir::Op::FloorDiv || i.op == ir::Op::Atan2));
     n += heavy ? 16 : i.kind == KKind::For || i.kind == KKind::While ? 256 : 1;
   });
   return n;
 }
 
+// Operations of a reduction that is written out.
+constexpr int64_t kMostUnrolled = 256;
+// Strides up to this are worth code of their own: those between neighbouring results of a short reduction.
+constexpr int64_t kMostKnown = 64;
+
+void unroll_short(const ir::Kernel& k, const Extents& e, const std::vector<std::optional<int64_t>>& scalars,
+                  Variant& v) {
+  const int64_t n = e.reduce_items();
+  if (n < 1 || n > kHostLanes || n * cost(k.body) > kMostUnrolled) return;
+  v.unrolled = e.reduce_axes;
+  for (size_t d = 0; d < e.reduce_axes.size(); ++d)
+    if (const int p = k.reduce_axes[d].param; p >= 0) v.known[p] = e.reduce_axes[d];
+  visit(k.body, [&](const ir::KInst& i) {
+    for (const ir::KSize& s : i.access.strides) {
+      if (s.param < 0 || static_cast<size_t>(s.param) >= scalars.size()) continue;
+      const auto& value = scalars[static_cast<size_t>(s.param)];
+      if (value && std::abs(*value) <= kMostKnown) v.known[s.param] = *value;
+    }
+  });
+}
+
+bool has_loop(const ir::Kernel& k) {
+  bool any = false;
+  visit(k, [&](const ir::KInst& i) { any |= i.kind == KKind::For || i.kind == KKind::While; });
+  return any;
+}
+
 program::LaunchDims host_dims(const ir::Kernel& k, const Extents& e) {
   program::LaunchDims d;
   d.items = e.items();
+  // As far as it matters for the grain; the product may be beyond i64.
+  const int64_t reduced = std::clamp<int64_t>(e.reduce_items(), 1, 1 << 20);
   int64_t per_item = cost(k.body) + cost(k.epilogue);
-  if (k.kind == ir::Kernel::Kind::Reduce) per_item = cost(k.body) * std::max<int64_t>(e.reduce_items(), 1);
+  if (k.kind == ir::Kernel::Kind::Reduce) per_item = cost(k.body) * reduced;
   if (k.kind == ir::Kernel::Kind::MatMul) {
     const int64_t m = e.axes[e.axes.size() - 2], n = e.axes.back();
     d.items = m * n == 0 ? 0 : e.items() / (m * n) * ceil_div(m, kHostRows) * ceil_div(n, kHostColumns);
-    per_item = kHostRows * kHostColumns * std::max<int64_t>(e.reduce_items(), 1) / 8 + 1;
+    per_item = kHostRows * kHostColumns * reduced / 8 + 1;
   }
+  constexpr int64_t kUncounted = int64_t{1} << 40;
+  if (!has_loop(k) && per_item < kUncounted && d.items < kUncounted / per_item) d.work = d.items * per_item;
   // About 64 thousand scalar operations a chunk, so that handing one to a thread costs little beside it.
   d.grain = std::max<int64_t>(1, 65536 / per_item);
   if (d.grain > 64) d.grain = d.grain / 64 * 64;
@@ -177,6 +209,8 @@ std::string Variant::text() const {
   std::string s = kind == TargetKind::Cuda ? "cuda" : "host";
   s += " sm" + std::to_string(sm) + (index32 ? " i32" : " i64") + " v" + std::to_string(vector) + " l" +
        std::to_string(lanes) + (columns ? " columns" : "") + " s" + std::to_string(split);
+  for (const int64_t n : unrolled) s += " u" + std::to_string(n);
+  for (const auto& [param, value] : known) s += " p" + std::to_string(param) + "=" + std::to_string(value);
   return s;
 }
 
@@ -185,7 +219,10 @@ Variant choose_variant(const ir::Kernel& k, const Target& target, const Extents&
   Variant v;
   v.kind = target.kind;
   if (k.kind == ir::Kernel::Kind::Reduce) v.columns = column_like(k);
-  if (target.kind == TargetKind::Host) return v;
+  if (target.kind == TargetKind::Host) {
+    if (k.kind == ir::Kernel::Kind::Reduce) unroll_short(k, e, scalars, v);
+    return v;
+  }
   v.sm = target.sm;
   v.index32 = fits_32_bits(k, e, scalars);
   switch (k.kind) {

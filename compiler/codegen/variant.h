@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,11 @@ struct Variant {
   int lanes = 32;
   bool columns = false;  // Reduce: neighbouring results are neighbours in memory (same order of operations)
   int split = 1;         // Cuda MatMul: parts of k that are summed apart; 0: the tiled kernel
+  /// Host Reduce over so few elements that each partial has at most one: the reduced extents, so that the
+  /// sum is written out and neighbouring results are made as vectors (the same order). Empty: a loop.
+  std::vector<int64_t> unrolled;
+  /// What goes with that: parameters that are strides or extents, with their values.
+  std::map<int, int64_t> known;
   /// Part of the code's key.
   std::string text() const;
 };
@@ -46,7 +52,8 @@ inline constexpr int kReduceColumns = 32;
 inline constexpr int kMatMulColumns = 32;
 inline constexpr int kMatMulRows = 2;
 inline constexpr int kMatMulTile = 64;
-/// Host: elements evaluated at once by a reduction, and the tile of a matrix product.
+/// Host: partials of a reduction, elements evaluated at once by one, and the tile of a matrix product.
+inline constexpr int kHostLanes = 32;
 inline constexpr int kReduceTile = 256;
 inline constexpr int kHostRows = 4;
 inline constexpr int kHostColumns = 32;

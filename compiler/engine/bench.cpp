@@ -9,6 +9,8 @@
 
 namespace gk {
 
+using syntax::StmtKind;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -35,15 +37,17 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
     Status s;
     auto module = impl_->prepare(name, text, &s);
     if (!module) return s;
-    auto benches = Impl::chosen(*module, syntax::StmtKind::Bench, *pattern);
+    auto benches = Impl::chosen(*module, StmtKind::Bench, *pattern);
     if (!benches) return impl_->report(benches.error(), true);
+    impl_->warn_of_others(StmtKind::Bench, *pattern);
     s = impl_->execute(*module);
     if (s != Status::Ok) return s;
+    if (benches->empty() && !json) impl_->out(fmt::format("no benches in {}\n", name));
     auto& runner = *impl_->runner;
     auto& effects = *impl_->effects;
     nlohmann::json rows = nlohmann::json::array();
     for (const auto* stmt : *benches) {
-      auto once = [&]() -> Result<void> { return runner.run_body(*stmt->body, runner.root()); };
+      auto once = [&]() -> Result<void> { return runner.run_bench(*stmt->body, runner.root()); };
       auto measure = [&]() -> Result<nlohmann::json> {
         auto start = Clock::now();
         for (int i = 0; i < 3; ++i) GK_CHECK(once());

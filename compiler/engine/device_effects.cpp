@@ -94,8 +94,16 @@ class DeviceEffects final : public DeviceEffectsBase {
     return {};
   }
 
+  Result<void> allocate_stored(Storage& s, std::function<Result<Array>()> read) override {
+    auto m = std::make_shared<Memory>();
+    m->stored = std::move(read);
+    s.memory = m;
+    return {};
+  }
+
   Result<Array> download(const Storage& s) override {
     Memory& m = memory_of(s);
+    if (m.stored) return m.stored();  // to the host: the device need not hold it
     if (m.host) {
       GK_CHECK(refresh(m));
       return *m.host;
@@ -109,6 +117,7 @@ class DeviceEffects final : public DeviceEffectsBase {
 
   Result<void> upload(Storage& s, const Array& a) override {
     Memory& m = memory_of(s);
+    GK_CHECK(fetch(s, m));
     if (m.host) {
       *m.host = a;
       return host_was_written(m);
@@ -144,13 +153,7 @@ class DeviceEffects final : public DeviceEffectsBase {
       return {};
     }
     GK_CHECK(exec::run(*runtime_, loaded, bindings, unit.span));
-    if (nan_check)
-      for (size_t i = 0; i < unit.slots.size(); ++i)
-        if (unit.module.slots[i].is_output) {
-          GK_TRY(auto a, download(*unit.slots[i]));
-          GK_CHECK(check_nan(a, unit.slots[i]->name, unit.span));
-        }
-    return {};
+    return stop_at_nan();
   }
 
   Result<std::shared_ptr<void>> make_graph(std::vector<Unit> units, const std::string& name) override {
@@ -198,7 +201,7 @@ class DeviceEffects final : public DeviceEffectsBase {
         ++counters.launches;
         for (auto& n : state.nodes) GK_CHECK(exec::run(*runtime_, n.program, n.bindings, n.span));
       }
-      return {};
+      return stop_at_nan();
     }
     auto& e = *state.exec;
     // In slices, so that an interruption of many launches is heard.
@@ -209,7 +212,7 @@ class DeviceEffects final : public DeviceEffectsBase {
       GK_CHECK(e.launch(*runtime_, now));
       times -= now;
     }
-    return {};
+    return stop_at_nan();
   }
 
   Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) override {
@@ -263,13 +266,12 @@ class DeviceEffects final : public DeviceEffectsBase {
       bound.emplace_back(slot.block.get(), slot.offset_bytes);
       bindings.slots.push_back(std::move(slot));
     }
-    bindings.scalars = module.params;
-    std::copy(scalars.begin(), scalars.end(), bindings.scalars.begin());
-    auto scalars_now = bindings.scalars;
+    bindings.scalars = scalars;
     if (eager) {
       ++counters.launches;
       GK_TRY(auto loaded, program_of(module));
-      return exec::run(*runtime_, loaded, bindings, span);
+      GK_CHECK(exec::run(*runtime_, loaded, bindings, span));
+      return stop_at_nan();
     }
     if (!handle) {
       auto state = std::make_shared<CapturedState>();
@@ -290,19 +292,42 @@ class DeviceEffects final : public DeviceEffectsBase {
       // The graph's leases are the first call's arrays; executables keep what they use themselves.
       state->graph = nullptr;
       state->bound = std::move(bound);
-      state->scalars = std::move(scalars_now);
+      state->scalars = scalars;
       handle = state;
     } else {
       auto& state = *static_cast<CapturedState*>(handle.get());
-      if (state.bound != bound || !(state.scalars == scalars_now)) {
+      if (state.bound != bound || state.scalars != scalars) {
         GK_CHECK(state.exec->update(0, state.loaded, std::move(bindings)));
         note_update(*state.exec);
         state.bound = std::move(bound);
-        state.scalars = std::move(scalars_now);
+        state.scalars = scalars;
       }
     }
     ++counters.launches;
-    return static_cast<CapturedState*>(handle.get())->exec->launch(*runtime_, 1);
+    GK_CHECK(static_cast<CapturedState*>(handle.get())->exec->launch(*runtime_, 1));
+    return stop_at_nan();
+  }
+
+  int64_t held_bytes(const std::shared_ptr<void>& handle) const override {
+    if (!handle) return 0;
+    const exec::Executable& e = *static_cast<CapturedState*>(handle.get())->exec;
+    int64_t held = e.arena_bytes();
+    for (const auto& n : e.nodes())
+      for (const auto& s : n.bindings.slots) {
+        const auto here = std::count_if(n.bindings.slots.begin(), n.bindings.slots.end(),
+                                        [&](const auto& other) { return other.block == s.block; });
+        constexpr long kLease = 1;
+        if (s.block.use_count() <= here + kLease) held += s.block->size_bytes() / here;
+      }
+    return held;
+  }
+  int64_t memory_bytes() const override {
+    const int64_t limit = runtime_->pool().stats().limit_bytes;
+    return limit ? limit : runtime_->device().info().total_bytes;
+  }
+  bool is_given_up(const Storage& s) const override {
+    const auto& block = memory_of(s).block;
+    return block && block->released();
   }
 
   int64_t peak_bytes() const override { return runtime_->pool().stats().peak_bytes; }
@@ -324,10 +349,15 @@ class DeviceEffects final : public DeviceEffectsBase {
  private:
   static constexpr int64_t kMostHostBytes = int64_t{1} << 37;
 
+  // The device keeps what a search has found like any fault. A session asks at once, so that nothing that
+  // follows runs on it; a host program hears of it when it waits.
+  Result<void> stop_at_nan() { return nan_check.on ? runtime_->synchronize() : Result<void>(); }
+
   // The block a slot's work touches; a host array is sent over once.
   Result<exec::SlotBinding> slot_of(Storage& s) override {
     if (!s.memory) GK_CHECK(allocate(s));
     Memory& m = memory_of(s);
+    GK_CHECK(fetch(s, m));
     if (!m.host) return exec::SlotBinding{m.block, m.offset_bytes};
     if (!m.device_copy) {
       GK_TRY(m.device_copy, runtime_->allocate(static_cast<int64_t>(m.host->bytes.size())));
@@ -335,6 +365,17 @@ class DeviceEffects final : public DeviceEffectsBase {
           runtime_->upload(m.device_copy, m.host->bytes.data(), static_cast<int64_t>(m.host->bytes.size())));
     }
     return exec::SlotBinding{m.device_copy, 0};
+  }
+
+  // What is still in a file gets its memory, then its elements: a limit refuses what is not yet read.
+  Result<void> fetch(const Storage& s, Memory& m) {
+    if (!m.stored) return {};
+    GK_TRY(auto block, runtime_->allocate(bytes_of(s)));
+    GK_TRY(auto elements, m.stored());
+    GK_CHECK(runtime_->upload(block, elements.bytes.data(), static_cast<int64_t>(elements.bytes.size())));
+    m.block = std::move(block);
+    m.stored = nullptr;
+    return {};
   }
 
   // The host reads a host array: what the device wrote comes back first.
@@ -385,7 +426,9 @@ class DeviceEffects final : public DeviceEffectsBase {
   }
 
   Result<std::shared_ptr<exec::Loaded>> program_of(const ir::Module& m, const Layout& with = {}) {
-    return cache_->get(*runtime_, m, {counters, progress, recording.on ? &recording : nullptr}, with);
+    return cache_->get(
+        *runtime_, m,
+        {counters, progress, recording.on ? &recording : nullptr, [this] { return interrupted(); }}, with);
   }
 
   std::shared_ptr<exec::Runtime> runtime_;
@@ -406,15 +449,17 @@ std::unique_ptr<DeviceEffectsBase> make_device_effects(std::shared_ptr<exec::Run
 
 Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device,
                                                          int64_t memory_limit_bytes,
-                                                         const std::string& cache_dir) {
+                                                         const std::string& cache_dir,
+                                                         codegen::Compiler::Warn warn, NanCheck nan_check) {
   install_host_loader();
   hal::OpenOptions options;
   options.threads = 0;
   options.memory_limit_bytes = memory_limit_bytes;
   GK_TRY(auto opened, hal::open(device, options));
   GK_TRY(auto runtime, exec::Runtime::create(opened, memory_limit_bytes));
-  std::unique_ptr<EffectsBase> effects =
-      make_device_effects(runtime, std::make_shared<ProgramCache>(*opened, cache_dir));
+  std::unique_ptr<EffectsBase> effects = make_device_effects(
+      runtime, std::make_shared<ProgramCache>(*opened, cache_dir, std::move(warn), nan_check));
+  effects->nan_check = std::move(nan_check);
   return effects;
 }
 

@@ -3,6 +3,7 @@
 // contexts of an engine share. While the runtime records, what is executed becomes part of the graph.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct Memory {
   // What the device wrote stands in the copy alone until the host reads the array.
   bool copy_is_newer = false;
   bool written_by_graphs = false;  // any launch may have written the copy
+  // Not null: the elements are still in a file, and there is no memory for them yet.
+  std::function<Result<interp::Array>()> stored{};
 };
 
 /// What the embedding interface asks beside sema.
@@ -43,7 +46,9 @@ class DeviceEffectsBase : public EffectsBase {
 /// A session's own: device, runtime and cache. Errors: Device E0501, E0502.
 Result<std::unique_ptr<EffectsBase>> make_device_effects(const std::string& device,
                                                          int64_t memory_limit_bytes,
-                                                         const std::string& cache_dir);
+                                                         const std::string& cache_dir,
+                                                         codegen::Compiler::Warn warn = {},
+                                                         NanCheck nan_check = {});
 std::unique_ptr<DeviceEffectsBase> make_device_effects(std::shared_ptr<exec::Runtime> runtime,
                                                        std::shared_ptr<ProgramCache> cache);
 

@@ -6,10 +6,15 @@
 
 #include "compiler/engine/format.h"
 #include "compiler/engine/npy.h"
+#include "runtime/base/nan_found.h"
 
 namespace gk::engine {
 
-std::string EffectsBase::format(const interp::Array& a) { return format_array(a); }
+std::string EffectsBase::format(const interp::Array& a, bool shorten) {
+  PrintOptions options;
+  if (shorten) options.threshold = 0;
+  return format_array(a, options);
+}
 std::string EffectsBase::format(const Scalar& s) { return format_scalar(s); }
 Result<std::string> EffectsBase::format(const Scalar& s, std::string_view spec) {
   return format_spec(s, spec);
@@ -18,12 +23,11 @@ Result<std::string> EffectsBase::format(std::string_view text, std::string_view 
   return format_spec(text, spec);
 }
 
-Result<std::vector<std::pair<std::string, interp::Array>>> EffectsBase::load(const std::string& path) {
+Result<std::vector<sema::StoredArray>> EffectsBase::load(const std::string& path) {
   Progress shown(progress, fmt::format("reading {}", path));
-  if (path.ends_with(".npz")) return read_npz(path);
-  GK_TRY(auto a, read_npy(path));
-  std::vector<std::pair<std::string, interp::Array>> out;
-  out.emplace_back("", std::move(a));
+  if (path.ends_with(".npz")) return open_npz(path, memory_limit_bytes);
+  std::vector<sema::StoredArray> out(1);
+  out[0].read = [path] { return read_npy(path); };
   return out;
 }
 
@@ -36,10 +40,7 @@ Result<void> EffectsBase::save(const std::string& path,
 Result<void> EffectsBase::check_nan(const interp::Array& a, const std::string& name, Span span) {
   if (!gk::is_float(a.dtype)) return {};
   for (int64_t i = 0; i < a.size(); ++i)
-    if (std::isnan(a.get(i).f))
-      return fail(
-          ErrorKind::Runtime, "E0805",
-          fmt::format("{} has a NaN at element {}", name.empty() ? "the result" : "`" + name + "`", i), span);
+    if (std::isnan(a.get(i).f)) return fail(nan_found(name, a.shape, i).at(span));
   return {};
 }
 

@@ -21,6 +21,12 @@ struct Recording {
   std::vector<std::shared_ptr<ir::Module>> modules;  // for code of other targets
 };
 
+/// Whether arrays are searched for NaN after they are written, and which ones may hold some, by name.
+struct NanCheck {
+  bool on = false;
+  std::vector<std::string> exempt{};
+};
+
 struct Counters {
   int64_t units = 0;  // modules executed or captured
   int64_t unit_cache_hits = 0;
@@ -38,11 +44,11 @@ struct Counters {
 class EffectsBase : public sema::Effects {
  public:
   void print(std::string_view text) override { out(text); }
-  std::string format(const interp::Array& a) override;
+  std::string format(const interp::Array& a, bool shorten) override;
   std::string format(const Scalar& s) override;
   Result<std::string> format(const Scalar& s, std::string_view spec) override;
   Result<std::string> format(std::string_view text, std::string_view spec) override;
-  Result<std::vector<std::pair<std::string, interp::Array>>> load(const std::string& path) override;
+  Result<std::vector<sema::StoredArray>> load(const std::string& path) override;
   Result<void> save(const std::string& path,
                     const std::vector<std::pair<std::string, interp::Array>>& arrays) override;
   bool interrupted() const override {
@@ -79,12 +85,13 @@ class EffectsBase : public sema::Effects {
   std::atomic<bool>* interrupt_flag = nullptr;
   bool sync = false;
   bool eager = false;  // a launch runs the graph's steps one by one
-  bool nan_check = false;
+  NanCheck nan_check;
+  int64_t memory_limit_bytes = 0;  // what a packed array may unpack to; 0: no limit
   Recording recording;
   Counters counters;
 
  protected:
-  /// E0805 when a float of `a` is NaN.
+  /// E0805 where `a` has a NaN.
   static Result<void> check_nan(const interp::Array& a, const std::string& name, Span span);
 };
 

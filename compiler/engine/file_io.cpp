@@ -13,6 +13,8 @@
 #include <memory>
 #include <system_error>
 
+#include "runtime/base/file_size_signal.h"
+
 namespace gk::engine {
 namespace {
 
@@ -128,6 +130,7 @@ Result<AtomicFile> AtomicFile::create(const std::string& path) {
 }
 
 Result<void> AtomicFile::write(const void* data, size_t n) {
+  const FileSizeSignalHeld held;
   const auto* p = static_cast<const char*>(data);
   while (n > 0) {
     ssize_t put = ::write(fd_, p, std::min<size_t>(n, size_t{1} << 30));

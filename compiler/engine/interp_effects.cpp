@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/passes/nan_check.h"
+
 namespace gk::engine {
 
 namespace {
@@ -21,12 +23,14 @@ struct Budget {
 
 struct Held {
   std::shared_ptr<Budget> budget;
-  int64_t bytes;
+  int64_t bytes = 0;
   Array array;
+  std::function<Result<Array>()> stored;  // not null: the elements are still in a file
   ~Held() { budget->in_use -= bytes; }
 };
 
-Array& array_of(const Storage& s) { return static_cast<Held*>(s.memory.get())->array; }
+Held& held_of(const Storage& s) { return *static_cast<Held*>(s.memory.get()); }
+Array& array_of(const Storage& s) { return held_of(s).array; }
 
 // A graph, or an executable of it: shared modules, and the storages each node is bound to.
 struct GraphNode {
@@ -42,6 +46,14 @@ class InterpEffects final : public EffectsBase {
   explicit InterpEffects(int64_t limit) { budget_->limit = limit; }
 
   Result<void> allocate(Storage& s) override {
+    auto held = std::make_shared<Held>();
+    held->budget = budget_;
+    GK_CHECK(make_room(s, *held));
+    s.memory = held;
+    return {};
+  }
+
+  Result<void> make_room(const Storage& s, Held& held) {
     auto shape = s.type.shape();
     auto n = num_elements(shape);
     int64_t bytes = 0;
@@ -52,23 +64,47 @@ class InterpEffects final : public EffectsBase {
       return fail(ErrorKind::OutOfMemory, "E0601",
                   fmt::format("out of memory: asked {} bytes, in use {}, limit {}", bytes, budget_->in_use,
                               budget_->limit ? budget_->limit : kMost));
-    auto held = std::make_shared<Held>();
-    held->budget = budget_;
-    held->bytes = bytes;
     try {
-      held->array = Array::zeros(s.type.dtype, shape);
+      held.array = Array::zeros(s.type.dtype, shape);
     } catch (const std::bad_alloc&) {
-      held->bytes = 0;
       return fail(ErrorKind::OutOfMemory, "E0601", fmt::format("out of memory: asked for {} bytes", bytes));
     }
+    held.bytes = bytes;
     budget_->in_use += bytes;
     budget_->peak = std::max(budget_->peak, budget_->in_use);
+    return {};
+  }
+
+  Result<void> allocate_stored(Storage& s, std::function<Result<Array>()> read) override {
+    auto held = std::make_shared<Held>();
+    held->budget = budget_;
+    held->stored = std::move(read);
     s.memory = held;
     return {};
   }
 
-  Result<Array> download(const Storage& s) override { return array_of(s); }
+  // What is still in a file gets its memory, then its elements.
+  Result<void> fetch(Storage& s) {
+    if (!s.memory) return allocate(s);
+    Held& held = held_of(s);
+    if (!held.stored) return {};
+    GK_CHECK(make_room(s, held));
+    auto elements = held.stored();
+    if (!elements) {
+      budget_->in_use -= std::exchange(held.bytes, 0);
+      return fail(std::move(elements.error()));
+    }
+    held.array = std::move(*elements);
+    held.stored = nullptr;
+    return {};
+  }
+
+  Result<Array> download(const Storage& s) override {
+    if (const Held& held = held_of(s); held.stored) return held.stored();
+    return array_of(s);
+  }
   Result<void> upload(Storage& s, const Array& a) override {
+    GK_CHECK(fetch(s));
     array_of(s) = a;
     return {};
   }
@@ -132,10 +168,12 @@ class InterpEffects final : public EffectsBase {
                                const std::vector<StoragePtr>& slots, const std::vector<Scalar>& scalars,
                                Span span) override {
     ++counters.launches;
-    auto params = module.params;
-    std::copy(scalars.begin(), scalars.end(), params.begin());
-    return run_slots(module, slots, params, span);
+    return run_slots(module, slots, scalars, span);
   }
+
+  int64_t held_bytes(const std::shared_ptr<void>&) const override { return 0; }
+  int64_t memory_bytes() const override { return budget_->limit; }
+  bool is_given_up(const Storage&) const override { return false; }
 
   int64_t peak_bytes() const override { return budget_->peak; }
   int64_t driver_calls() const override { return 0; }
@@ -147,8 +185,7 @@ class InterpEffects final : public EffectsBase {
   static constexpr int64_t kMost = int64_t{1} << 36;
 
   Result<GraphNode> bound(Unit unit) {
-    for (auto& s : unit.slots)
-      if (!s->memory) GK_CHECK(allocate(*s));
+    for (auto& s : unit.slots) GK_CHECK(fetch(*s));
     GraphNode n;
     n.slots = unit.slots;
     n.unit = std::make_shared<Unit>(std::move(unit));
@@ -156,22 +193,24 @@ class InterpEffects final : public EffectsBase {
   }
 
   Result<void> run(Unit& unit, const std::vector<Scalar>& params) {
-    for (auto& s : unit.slots)
-      if (!s->memory) GK_CHECK(allocate(*s));
+    for (auto& s : unit.slots) GK_CHECK(fetch(*s));
     return run_slots(unit.module, unit.slots, params, unit.span);
   }
 
   Result<void> run_slots(const ir::Module& m, const std::vector<StoragePtr>& slots,
                          const std::vector<Scalar>& params, Span span) {
+    for (const auto& s : slots) GK_CHECK(fetch(*s));
     std::vector<Array> arrays(slots.size());
     for (size_t i = 0; i < slots.size(); ++i) arrays[i] = array_of(*slots[i]);
     auto r = interp::run(m, params, arrays, [this] { return interrupted(); });
     for (size_t i = 0; i < slots.size(); ++i)
       if (m.slots[i].is_output) array_of(*slots[i]) = std::move(arrays[i]);
     if (!r) return fail(std::move(r.error()).at(span));
-    if (nan_check)
-      for (size_t i = 0; i < slots.size(); ++i)
-        if (m.slots[i].is_output) GK_CHECK(check_nan(array_of(*slots[i]), slots[i]->name, span));
+    if (nan_check.on)
+      for (const passes::NanSite& site : passes::nan_sites(m, nan_check.exempt)) {
+        const auto i = static_cast<size_t>(site.slot);
+        GK_CHECK(check_nan(array_of(*slots[i]), m.slots[i].name, site.span.valid() ? site.span : span));
+      }
     return {};
   }
 

@@ -16,6 +16,8 @@ namespace gk::engine {
 namespace {
 
 constexpr size_t kMaxHeader = 64 * 1024;
+// Up to this the elements of an .npz are read with it: a program may load more small files than may be open.
+constexpr uint64_t kReadAtOnce = 8 << 20;
 
 tl::unexpected<Error> bad(const std::string& path, const std::string& what) {
   return fail(io_error("E1002", "read", path, what));
@@ -63,8 +65,14 @@ void transpose_fortran(const std::vector<std::byte>& from, std::vector<std::byte
   }
 }
 
-/// Reads one array from `in`, which holds it and nothing else. `where` names it in errors.
-Result<Array> read_array(ByteSource& in, const std::string& where) {
+/// An array's header, and how many bytes of elements follow it.
+struct Head {
+  NpyHeader header;
+  uint64_t data_bytes = 0;
+};
+
+/// Reads the header of the array that `in` holds, and nothing else. `where` names it in errors.
+Result<Head> read_head(ByteSource& in, const std::string& where) {
   std::array<unsigned char, 12> h{};
   if (in.size() < 10) return bad(where, "it is not an npy file, or it is truncated");
   GK_CHECK(in.read(h.data(), 8));
@@ -94,6 +102,14 @@ Result<Array> read_array(ByteSource& in, const std::string& where) {
   if (have != want)
     return bad(where, fmt::format("{} bytes of data follow the header, but {}{} needs {}", have,
                                   name(header.dtype), to_string(header.shape), want));
+  return Head{header, want};
+}
+
+/// Reads the elements that follow a header.
+Result<Array> read_elements(ByteSource& in, const Head& head, const std::string& where) {
+  const NpyHeader& header = head.header;
+  const uint64_t want = head.data_bytes;
+  const auto element = static_cast<size_t>(size_bytes(header.dtype));
   Array a;
   a.dtype = header.dtype;
   a.shape = header.shape;
@@ -146,21 +162,58 @@ std::string member_key(const std::string& member) {
 Result<Array> read_npy(const std::string& path) {
   GK_TRY(InputFile file, InputFile::open(path));
   FileRange all(file, 0, file.size());
-  return read_array(all, path);
+  GK_TRY(const Head head, read_head(all, path));
+  return read_elements(all, head, path);
 }
 
-Result<NamedArrays> read_npz(const std::string& path) {
-  GK_TRY(InputFile file, InputFile::open(path));
-  GK_TRY(auto members, read_zip_directory(file));
-  NamedArrays arrays;
+Result<std::vector<sema::StoredArray>> open_npz(const std::string& path, int64_t limit_bytes) {
+  GK_TRY(InputFile opened, InputFile::open(path));
+  const auto file = std::make_shared<const InputFile>(std::move(opened));
+  GK_TRY(auto members, read_zip_directory(*file));
+  std::vector<sema::StoredArray> arrays;
   std::unordered_set<std::string> keys;
+  uint64_t total = 0;
   for (const ZipMember& m : members) {
     if (m.name.ends_with('/')) continue;  // a folder entry, as general zip tools write them
     std::string key = member_key(m.name);
     if (!keys.insert(key).second) return bad(path, "two members have the name `" + key + "`");
-    GK_TRY(auto source, open_zip_member(file, m));
-    GK_TRY(Array a, read_array(*source, path + ":" + m.name));
-    arrays.emplace_back(std::move(key), std::move(a));
+    const std::string where = path + ":" + m.name;
+    GK_TRY(auto source, open_zip_member(*file, m));
+    auto read_first = read_head(*source, where);
+    if (!read_first && read_first.error().code == "E1003") {
+      arrays.push_back({std::move(key), DType::F32, {}, nullptr, std::move(read_first.error())});
+      continue;
+    }
+    GK_TRY(const Head head, std::move(read_first));
+    total = total + head.data_bytes < total ? UINT64_MAX : total + head.data_bytes;
+    auto read = [file, m, where, limit_bytes]() -> Result<Array> {
+      GK_TRY(auto in, open_zip_member(*file, m));
+      GK_TRY(const Head again, read_head(*in, where));
+      if (m.method != 0 && limit_bytes > 0 && again.data_bytes > static_cast<uint64_t>(limit_bytes))
+        return fail(ErrorKind::OutOfMemory, "E0601",
+                    fmt::format("`{}` unpacks to {} bytes, over the limit of {}", where, again.data_bytes,
+                                limit_bytes));
+      return read_elements(*in, again, where);
+    };
+    arrays.push_back({std::move(key), head.header.dtype, head.header.shape, std::move(read), std::nullopt});
+  }
+  const bool within = limit_bytes <= 0 || total <= static_cast<uint64_t>(limit_bytes);
+  if (total > kReadAtOnce || !within) return arrays;
+  for (sema::StoredArray& a : arrays) {
+    if (a.unreadable) continue;
+    GK_TRY(Array elements, a.read());
+    a.read = [kept = std::make_shared<Array>(std::move(elements))]() -> Result<Array> { return *kept; };
+  }
+  return arrays;
+}
+
+Result<NamedArrays> read_npz(const std::string& path) {
+  GK_TRY(auto stored, open_npz(path, 0));
+  NamedArrays arrays;
+  for (sema::StoredArray& s : stored) {
+    if (s.unreadable) return fail(std::move(*s.unreadable));
+    GK_TRY(Array a, s.read());
+    arrays.emplace_back(std::move(s.name), std::move(a));
   }
   return arrays;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/interp/interp.h"
+#include "compiler/sema/effects.h"
 
 namespace gk::engine {
 
@@ -19,6 +20,11 @@ using interp::Array;
 Result<Array> read_npy(const std::string& path);
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 Result<NamedArrays> read_npz(const std::string& path);
+/// The arrays of an .npz by their headers. What a large file holds is read when it is asked for, from the
+/// file as it was opened; what is wrong with the elements is told then. An array of a dtype that is not
+/// supported is there, as unreadable. `limit_bytes` (0: none) is what a packed array may unpack to:
+/// OutOfMemory E0601 when it is asked for, before it is unpacked.
+Result<std::vector<sema::StoredArray>> open_npz(const std::string& path, int64_t limit_bytes);
 /// Errors: Io E1004 (cannot write: the target is left as it was).
 Result<void> write_npy(const std::string& path, const Array& a);
 Result<void> write_npz(const std::string& path, const NamedArrays& arrays);

@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <thread>
+#include <unordered_map>
+
+#include "compiler/passes/nan_check.h"
 
 namespace gk::engine {
 
 namespace {
 
-constexpr size_t kMaxEntries = 8192;
+constexpr size_t kMostKernels = 8192;
+constexpr size_t kBytesOfStep = 2048;  // about what a loaded one takes
+constexpr std::chrono::microseconds kPatience{200};
 constexpr size_t kManyKernels = 8;  // from here on compiling them is worth telling
 
 // A kernel of the program's own, told by text and places: evaluators that lower one definition each for
@@ -27,7 +33,7 @@ int64_t kernel_number(const std::shared_ptr<const ir::Kernel>& k) {
   std::lock_guard lock(mutex);
   if (auto it = by_address.find(k.get()); it != by_address.end() && it->second.kernel.lock() == k)
     return it->second.number;
-  if (by_address.size() >= kMaxEntries || by_text.size() >= kMaxEntries) {
+  if (by_address.size() >= kMostKernels || by_text.size() >= kMostKernels) {
     by_address.clear();
     by_text.clear();  // numbers are never given again: at worst something is loaded twice
   }
@@ -114,14 +120,6 @@ class KeyWriter {
   }
 };
 
-bool has_product(const ir::Block& b) {
-  return std::any_of(b.nodes.begin(), b.nodes.end(), [](const ir::Node& n) {
-    return n.op == ir::Op::MatMul || (n.body && has_product(*n.body)) ||
-           std::any_of(n.regions.begin(), n.regions.end(),
-                       [](const ir::Region& r) { return has_product(r.module->top); });
-  });
-}
-
 // The same program with the layout asked for on its launches. The code goes over all points whatever the
 // grid.
 std::shared_ptr<const program::Program> shaped(const program::Program& p, const Layout& shape) {
@@ -142,7 +140,9 @@ std::string structure_key(const ir::Module& m) {
   return std::move(w.out);
 }
 
-ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir) : device_(device) {
+ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn,
+                           NanCheck nan_check)
+    : device_(device), nan_check_(std::move(nan_check)) {
   const auto& info = device.info();
   codegen::Target t;
   t.kind = info.target;
@@ -151,24 +151,21 @@ ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir) : 
     t.multiprocessors = info.multiprocessors;
     t.shared_bytes_max = info.shared_bytes_max;
   }
-  compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir);
+  compiler_ = std::make_unique<codegen::Compiler>(t, cache_dir, std::move(warn));
   if (info.target == program::TargetKind::Cuda)
     compiler_->set_assembler([&device](const std::string& ptx, int) { return device.assemble(ptx); });
 }
 
-passes::Options ProgramCache::pass_options(const ir::Module& m) {
+passes::Options ProgramCache::pass_options() {
   passes::Options o;
   o.target = device_.info().target;
-  // Asking loads the library, which takes longer than compiling: only where a product asks for it.
-  if (!has_product(m.top)) return o;
-  program::MatMulCall probe;
-  probe.m = probe.n = probe.k = probe.lda = probe.ldb = probe.ldc = 16;
-  o.library_matmul = device_.supports(probe);
+  // Asking loads the library, which takes longer than compiling: a product asks when it is lowered.
+  o.library_does = [this](const program::MatMulCall& call) { return device_.supports(call); };
   return o;
 }
 
 ProgramCache::Stats ProgramCache::stats() {
-  std::lock_guard lock(mutex_);
+  const std::lock_guard lock(mutex_);
   return stats_;
 }
 
@@ -176,16 +173,55 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
                                                         const Asker& asker, const Layout& shape) {
   std::string key = structure_key(m);
   if (shape.given()) key += fmt::format("|{}|{}", shape.grid, shape.shared_bytes);
-  std::lock_guard lock(mutex_);
-  if (auto it = entries_.find(key); it != entries_.end() && !asker.recording) {
+  // What is found there is told by names and places.
+  if (nan_check_.on)
+    for (const passes::NanSite& site : passes::nan_sites(m, nan_check_.exempt))
+      key += fmt::format("|{}:{}:{}:{}", site.slot, site.span.file, site.span.begin,
+                         m.slots[static_cast<size_t>(site.slot)].name);
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  while (!lock.owns_lock()) {  // another thread may be compiling something long
+    if (asker.interrupted && asker.interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+    std::this_thread::sleep_for(kPatience);
+    (void)lock.try_lock();
+  }
+  if (auto* known = entries_.find(key); known && !asker.recording) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
-    return it->second;
+    return *known;
   }
   GK_TRY(auto loaded, make(runtime, m, asker, shape));
-  if (entries_.size() >= kMaxEntries) entries_.clear();
-  entries_[std::move(key)] = loaded;
+  const auto weight = static_cast<int64_t>(key.size() + kBytesOfStep * (1 + loaded->program().steps.size()));
+  entries_.put(std::move(key), loaded, weight);
   return loaded;
+}
+
+Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::Module& m, const Asker& asker,
+                                                                      const Layout& shape) {
+  Counters& counters = asker.counters;
+  passes::Options options = pass_options();
+  options.interrupted = asker.interrupted;
+  auto last = std::chrono::steady_clock::now();
+  options.after_pass = [&](const char* name, const ir::Module&) {
+    auto now = std::chrono::steady_clock::now();
+    counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
+    last = now;
+  };
+  GK_TRY(auto schedule, passes::run_pipeline(ir::clone(m), options));
+  if (nan_check_.on) passes::add_nan_checks(schedule, passes::nan_sites(m, nan_check_.exempt));
+  auto lowered = std::chrono::steady_clock::now();
+  counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
+  Result<std::shared_ptr<const program::Program>> made = nullptr;
+  {
+    static const std::function<void(std::string_view)> silent;
+    EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? asker.progress : silent,
+                                fmt::format("compiling {} kernels", schedule.kernels.size()));
+    made = compiler_->build(std::move(schedule), asker.interrupted);
+  }
+  GK_TRY(auto program, std::move(made));
+  if (shape.given()) program = shaped(*program, shape);
+  auto built = std::chrono::steady_clock::now();
+  counters.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
+  return program;
 }
 
 Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime, const ir::Module& m,
@@ -194,33 +230,21 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   auto start = std::chrono::steady_clock::now();
   ++counters.compiles;
   ++stats_.compiles;
-  passes::Options options = pass_options(m);
-  auto last = start;
-  options.after_pass = [&](const char* name, const ir::Module&) {
-    auto now = std::chrono::steady_clock::now();
-    counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
-    last = now;
-  };
-  GK_TRY(auto schedule, passes::run_pipeline(ir::clone(m), options));
-  auto lowered = std::chrono::steady_clock::now();
-  counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
-  Result<std::shared_ptr<const program::Program>> made = nullptr;
-  {
-    static const std::function<void(std::string_view)> silent;
-    EffectsBase::Progress shown(schedule.kernels.size() >= kManyKernels ? asker.progress : silent,
-                                fmt::format("compiling {} kernels", schedule.kernels.size()));
-    made = compiler_->build(std::move(schedule));
-  }
-  GK_TRY(auto program, std::move(made));
-  if (shape.given()) program = shaped(*program, shape);
+  GK_TRY(auto program, compile(m, asker, shape));
   auto built = std::chrono::steady_clock::now();
-  counters.pass_ms["codegen"] += std::chrono::duration<double, std::milli>(built - lowered).count();
+  auto loaded = exec::Loaded::create(runtime, program);
+  // Code that was kept on disk and does not load is made anew, once.
+  if (!loaded && loaded.error().kind != ErrorKind::OutOfMemory && compiler_->distrust(*program)) {
+    GK_TRY(program, compile(m, asker, shape));
+    built = std::chrono::steady_clock::now();
+    loaded = exec::Loaded::create(runtime, program);
+  }
   if (asker.recording) {
     asker.recording->ir.push_back(ir::print(m));
     asker.recording->plans.push_back(program::print(*program));
     asker.recording->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
   }
-  GK_TRY(auto loaded, exec::Loaded::create(runtime, program));
+  if (!loaded) return loaded;
   auto end = std::chrono::steady_clock::now();
   counters.pass_ms["load"] += std::chrono::duration<double, std::milli>(end - built).count();
   counters.compile_ms += std::chrono::duration<double, std::milli>(end - start).count();

@@ -1,16 +1,17 @@
 // From traced modules to loaded programs. Owns the compiler, and keeps programs by the structure of their
 // module: scalar values and names are not part of it, and code is shared between programs whose kernels have
 // equal text, so a new extent or value compiles nothing. Promises the same program for the same structure, to
-// all threads that ask. Thread-safe: one compiles at a time.
+// all threads that ask; of the programs those used last are kept, up to a limit. Thread-safe: one compiles at
+// a time.
 #pragma once
 
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/engine/effects_base.h"
+#include "compiler/engine/lru.h"
 #include "compiler/ir/module.h"
 #include "runtime/exec/exec.h"
 
@@ -34,9 +35,12 @@ class ProgramCache {
     Counters& counters;
     const std::function<void(std::string_view)>& progress;
     Recording* recording = nullptr;
+    std::function<bool()> interrupted;  // asked every few milliseconds
   };
-  ProgramCache(hal::Device& device, const std::string& cache_dir);
-  /// Compiles what is new, loads it, keeps it.
+  /// `warn` (may be null) is told what is no error, on the thread that asks.
+  ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn = {},
+               NanCheck nan_check = {});
+  /// Compiles what is new, loads it, keeps it. Errors: of the compiler and the loader; Interrupted E0806.
   Result<std::shared_ptr<exec::Loaded>> get(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                             const Layout& shape = {});
   codegen::Compiler& compiler() { return *compiler_; }
@@ -46,15 +50,20 @@ class ProgramCache {
   Stats stats();
 
  private:
-  passes::Options pass_options(const ir::Module& m);
+  passes::Options pass_options();
   Result<std::shared_ptr<exec::Loaded>> make(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                              const Layout& shape);
+  Result<std::shared_ptr<const program::Program>> compile(const ir::Module& m, const Asker& asker,
+                                                          const Layout& shape);
+
+  static constexpr int64_t kMostBytes = int64_t{16} << 20;
 
   std::mutex mutex_;
   Stats stats_;
   hal::Device& device_;
+  const NanCheck nan_check_;
   std::unique_ptr<codegen::Compiler> compiler_;
-  std::unordered_map<std::string, std::shared_ptr<exec::Loaded>> entries_;
+  Lru<std::shared_ptr<exec::Loaded>> entries_{kMostBytes};
 };
 
 }  // namespace gk::engine

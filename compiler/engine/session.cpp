@@ -7,8 +7,10 @@
 #include "compiler/engine/callback.h"
 #include "compiler/engine/device_effects.h"
 #include "compiler/engine/importer.h"
+#include "compiler/engine/inherited.h"
 #include "compiler/engine/interp_effects.h"
 #include "compiler/engine/session_impl.h"
+#include "compiler/syntax/tokens.h"
 #include "runtime/base/options.h"
 #include "runtime/hal/device.h"
 
@@ -41,11 +43,25 @@ void Session::Impl::err(std::string_view text) {
   }
 }
 
+namespace {
+
+syntax::ErrorFormat format_of(const SessionOptions& o) {
+  switch (o.format) {
+    case DiagnosticFormat::Human: return syntax::ErrorFormat::Human;
+    case DiagnosticFormat::Short: return syntax::ErrorFormat::Short;
+    case DiagnosticFormat::Json: break;
+  }
+  return syntax::ErrorFormat::Json;
+}
+
+}  // namespace
+
+void Session::Impl::warn(const Error& e) {
+  err(syntax::render(sources, e, format_of(options), options.color, "warning"));
+}
+
 Status Session::Impl::report(const Error& e, bool compile) {
-  auto format = options.format == DiagnosticFormat::Human   ? syntax::ErrorFormat::Human
-                : options.format == DiagnosticFormat::Short ? syntax::ErrorFormat::Short
-                                                            : syntax::ErrorFormat::Json;
-  err(syntax::render(sources, e, format, options.color));
+  err(syntax::render(sources, e, format_of(options), options.color));
   if (e.kind == ErrorKind::Interrupted) return Status::Interrupted;
   if (e.kind == ErrorKind::OutOfMemory) return Status::OutOfMemory;
   return compile ? Status::CompileError : Status::RuntimeError;
@@ -54,15 +70,19 @@ Status Session::Impl::report(const Error& e, bool compile) {
 Status Session::Impl::report_all(const std::vector<Error>& errors, bool compile) {
   Status s = Status::Ok;
   for (size_t i = 0; i < errors.size() && i < kMaxShownErrors; ++i) s = report(errors[i], compile);
-  if (errors.size() > kMaxShownErrors && options.format == DiagnosticFormat::Human)
-    err(fmt::format("… and {} more errors\n", errors.size() - kMaxShownErrors));
+  if (errors.size() > kMaxShownErrors && options.format == DiagnosticFormat::Human) {
+    // Reading ends at so many syntax errors, checking at so many others.
+    const bool ended = errors.size() == syntax::kMaxErrors || errors.size() >= sema::kMostErrors;
+    err(fmt::format("… and {}{} more errors\n", ended ? "at least " : "", errors.size() - kMaxShownErrors));
+  }
   return s;
 }
 
 std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, std::string_view text,
                                                        Status* status) {
   int32_t file = sources.add(std::string(name), std::string(text));
-  auto parsed = syntax::parse(sources, file);
+  auto parsed =
+      syntax::parse(sources, file, [this] { return interrupt_flag.load(std::memory_order_relaxed); });
   if (!parsed.errors.empty()) {
     *status = report_all(parsed.errors, true);
     return nullptr;
@@ -81,6 +101,13 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
                        true);
       return nullptr;
     }
+  if (!options.args.empty() && !options.unused_args_help.empty() && !checker->used_args) {
+    *status = report(make_error(ErrorKind::Usage, "E1101",
+                                fmt::format("the program has no use for its argument `{}`", options.args[0]))
+                         .help(options.unused_args_help),
+                     true);
+    return nullptr;
+  }
   *status = Status::Ok;
   return module;
 }
@@ -94,6 +121,22 @@ Result<std::vector<const syntax::Stmt*>> Session::Impl::chosen(const syntax::Mod
     return fail(ErrorKind::Usage, "E1101",
                 fmt::format("no {} matches `{}`", kind == StmtKind::Test ? "test" : "bench", pattern.text()));
   return all;
+}
+
+void Session::Impl::warn_of_others(StmtKind kind, const engine::Pattern& pattern) {
+  const char* one = kind == StmtKind::Test ? "test" : "bench";
+  const char* many = kind == StmtKind::Test ? "tests" : "benches";
+  for (const auto& module : checker->kept_modules) {
+    int count = 0;
+    for (const auto& stmt : module->stmts) count += stmt->kind == kind && pattern.chooses(stmt->text);
+    if (count == 0) continue;
+    const std::string& file = sources.name(module->span.file);
+    warn(make_error(ErrorKind::Usage, "E1101",
+                    count == 1 ? fmt::format("a {} in the imported file {} is not run", one, file)
+                               : fmt::format("{} {} in the imported file {} are not run", count, many, file))
+             .note(fmt::format("--{} runs those of the file that it is given", one))
+             .help(fmt::format("`gkrun --{} {}`", one, file)));
+  }
 }
 
 Status Session::Impl::settle() {
@@ -116,7 +159,10 @@ Status Session::Impl::execute(const syntax::Module& module) {
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Session::~Session() = default;
+// A child by fork() leaves it alone: its threads stayed with the parent.
+Session::~Session() {
+  if (impl_->home.left()) (void)impl_.release();
+}
 Status Session::open_status() const { return impl_->opened; }
 void Session::interrupt() { impl_->interrupt_flag.store(true, std::memory_order_relaxed); }
 
@@ -134,18 +180,20 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   eval.unchecked = o.unchecked;
   eval.importer = engine::make_importer(impl->sources);
   eval.interrupted = [p = impl.get()] { return p->interrupt_flag.load(std::memory_order_relaxed); };
+  eval.warn = [p = impl.get()](const Error& e) { p->warn(e); };
   impl->checker = std::make_unique<sema::Evaluator>(impl->sources, nullptr, eval);
   std::string device = o.device;
   Result<std::unique_ptr<engine::EffectsBase>> made = nullptr;
   if (device == "interp") {
     made = engine::make_interp_effects(o.memory_limit_bytes);
   } else {
-    if (device.empty()) {
-      auto first = engine::make_device_effects("cuda", o.memory_limit_bytes, cache);
-      made = first ? std::move(first) : engine::make_device_effects("host", o.memory_limit_bytes, cache);
-    } else {
-      made = engine::make_device_effects(device, o.memory_limit_bytes, cache);
-    }
+    auto make = [&](const std::string& on) {
+      return engine::make_device_effects(on, o.memory_limit_bytes, cache,
+                                         [p = impl.get()](const Error& e) { p->warn(e); },
+                                         {o.nan_check, o.nan_exempt});
+    };
+    made = make(device.empty() ? "cuda" : device);
+    if (!made && device.empty()) made = make("host");
   }
   if (!made) {
     impl->report(made.error(), false);
@@ -158,12 +206,14 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
   impl->effects->interrupt_flag = &impl->interrupt_flag;
   impl->effects->sync = o.sync;
   impl->effects->eager = o.eager;
-  impl->effects->nan_check = o.nan_check;
+  impl->effects->nan_check = {o.nan_check, o.nan_exempt};
+  impl->effects->memory_limit_bytes = o.memory_limit_bytes;
   impl->runner = std::make_unique<sema::Evaluator>(impl->sources, impl->effects.get(), eval);
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 Status Session::Impl::guarded(const std::function<Status()>& body) {
+  if (home.left()) return report(engine::used_after_fork(), false);
   try {
     return body();
   } catch (const engine::CallbackThrew& e) {
@@ -208,6 +258,7 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
     if (!module) return s;
     auto tests = Impl::chosen(*module, StmtKind::Test, *pattern);
     if (!tests) return impl_->report(tests.error(), true);
+    impl_->warn_of_others(StmtKind::Test, *pattern);
     s = impl_->execute(*module);
     if (s != Status::Ok) return s;
     for (const auto* stmt : *tests) {
@@ -229,7 +280,7 @@ Status Session::test(std::string_view name, std::string_view text, std::string_v
 
 std::string Session::stats_json() const {
   nlohmann::json j;
-  if (!impl_->effects) return "{}";
+  if (!impl_->effects || impl_->home.left()) return "{}";
   const auto& e = *impl_->effects;
   const auto& c = e.counters;
   j["device"] = nlohmann::json::parse(e.device_json());

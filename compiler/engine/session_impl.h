@@ -15,6 +15,7 @@
 #include "compiler/syntax/parse.h"
 #include "compiler/syntax/source.h"
 #include "include/gk/gk.h"
+#include "runtime/base/process.h"
 
 namespace gk {
 
@@ -27,11 +28,14 @@ struct Session::Impl {
   std::vector<std::shared_ptr<syntax::Module>> modules;
   std::string base_folder;  // of the file last run: imports are relative to the importing file
   Status opened = Status::Ok;
+  Home home;
 
   /// Parses and checks; the module when it may be run. Diagnostics are given.
   std::shared_ptr<syntax::Module> prepare(std::string_view name, std::string_view text, Status* status);
   Status execute(const syntax::Module& module);
   Status report(const Error& e, bool compile);
+  /// What is no error, on standard error like one.
+  void warn(const Error& e);
   Status report_all(const std::vector<Error>& errors, bool compile);
   void err(std::string_view text);
   void out(std::string_view text);
@@ -40,6 +44,8 @@ struct Session::Impl {
   /// The blocks of a kind whose titles match. Errors: Usage E1101 where a pattern is given and none does.
   static Result<std::vector<const syntax::Stmt*>> chosen(const syntax::Module& module, syntax::StmtKind kind,
                                                          const engine::Pattern& pattern);
+  /// Tests or benches in imported files are not run: warns of those that match, a file each.
+  void warn_of_others(syntax::StmtKind kind, const engine::Pattern& pattern);
   Status settle();  // waits, and raises pending faults
 };
 

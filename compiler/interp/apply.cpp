@@ -151,6 +151,21 @@ T int_binary(Op op, T a, T b, int width) {
   }
 }
 
+// Repeated squaring, each product rounded to f32 or f64.
+double integer_power(double x, const Scalar& exponent, bool wide) {
+  const auto rounded = [wide](double v) { return wide ? v : static_cast<double>(static_cast<float>(v)); };
+  const bool negative = is_signed(exponent.dtype) && exponent.i < 0;
+  uint64_t e = static_cast<uint64_t>(exponent.i);
+  if (negative) e = 0 - e;
+  double power = 1;
+  while (e != 0) {
+    if (e & 1) power = rounded(power * x);
+    e >>= 1;
+    x = rounded(x * x);
+  }
+  return negative ? rounded(1 / power) : power;
+}
+
 int64_t int_unary(Op op, int64_t x, bool is_unsigned) {
   switch (op) {
     case Op::Neg: return static_cast<int64_t>(0 - static_cast<uint64_t>(x));
@@ -184,6 +199,7 @@ Scalar binary(Op op, const Scalar& a, const Scalar& b, DType result) {
       return Scalar::of_bool(compare(op, static_cast<uint64_t>(a.i), static_cast<uint64_t>(b.i)));
     return Scalar::of_bool(compare(op, a.i, b.i));
   }
+  if (op == Op::PowInt) return Scalar::of_float(integer_power(a.f, b, a.dtype == DType::F64), result);
   if (a.is_float()) {
     const bool wide = a.dtype == DType::F64;
     const double y = float_binary(op, a.f, b.f, wide);

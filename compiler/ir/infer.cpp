@@ -119,7 +119,16 @@ Result<Type> infer_elementwise(Op op, Operands operands, const Attrs& attrs) {
     return fail(std::move(e));
   }
   GK_CHECK(check_class(op, operands.subspan(first)));
-  GK_CHECK(check_same_dtype(op, operands, first));
+  if (op == Op::PowInt) {
+    const DType n = operands[1].dtype;
+    if (!is_float(operands[0].dtype) || (n != DType::I64 && n != DType::U64)) {
+      auto e = make_error(ErrorKind::Type, "E0202", "cannot " + phrase(op, operands));
+      e.notes.emplace_back("it takes a float and an exponent of i64 or u64");
+      return fail(std::move(e));
+    }
+  } else {
+    GK_CHECK(check_same_dtype(op, operands, first));
+  }
   for (size_t i = 1; i < operands.size(); ++i) {
     const Type &a = operands[0], &b = operands[i];
     bool same = a.rank() == b.rank();

@@ -32,6 +32,7 @@ std::string phrase(Op op, std::span<const Type> operands) {
       case Op::Div:
       case Op::FloorDiv: return fmt::format("divide {} by {}", a, b);
       case Op::Mod: return fmt::format("take the remainder of {} by {}", a, b);
+      case Op::PowInt:
       case Op::Pow: return fmt::format("raise {} to the power {}", a, b);
       case Op::Eq:
       case Op::Ne:

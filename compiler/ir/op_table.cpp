@@ -117,6 +117,10 @@ constexpr auto kTable = std::to_array<OpInfo>({
      "NaN if either is NaN; 0.0 is above -0.0."},
     {Op::Atan2, "atan2", 2, Elementwise, true, "float", "The angle of the point (second, first), in radians.",
      "As IEEE atan2: signs of zeros and infinities choose the quadrant; NaN if either is NaN."},
+    {Op::PowInt, "integer_power", 2, Elementwise, true, "number", "A float to the power of an integer.",
+     "By repeated squaring, from the exponent's lowest bit on, each product rounded; f16 and bf16 in f32, "
+     "rounded "
+     "once. A negative exponent gives 1 over the power of its size; x ** 0 is 1, for NaN too."},
     {Op::And, "bitwise_and", 2, Elementwise, true, "bool|integer", "The bits set in both.",
      "On bool: true where both are."},
     {Op::Or, "bitwise_or", 2, Elementwise, true, "bool|integer", "The bits set in either.",

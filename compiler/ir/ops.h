@@ -70,6 +70,7 @@ enum class Op : uint8_t {
   Min,
   Max,
   Atan2,
+  PowInt,  // (float, i64 or u64): products by repeated squaring
   And,
   Or,
   Xor,  // bool or integer

@@ -12,22 +12,6 @@ using ir::KInst;
 using ir::KKind;
 using ir::KSize;
 
-ir::KBlock clone(const ir::KBlock& b) {
-  ir::KBlock out;
-  out.result = b.result;
-  for (const KInst& i : b.insts) {
-    KInst c;
-    c.kind = i.kind, c.dtype = i.dtype, c.result = i.result, c.args = i.args, c.op = i.op,
-    c.atomic = i.atomic;
-    c.value = i.value, c.param = i.param, c.axis = i.axis, c.access = i.access, c.size = i.size,
-    c.stride = i.stride;
-    c.checked = i.checked, c.span = i.span;
-    for (const auto& inner : i.blocks) c.blocks.push_back(std::make_unique<ir::KBlock>(clone(*inner)));
-    out.insts.push_back(std::move(c));
-  }
-  return out;
-}
-
 void each(ir::KBlock& b, const std::function<void(KInst&)>& f) {
   for (KInst& i : b.insts) {
     f(i);
@@ -361,29 +345,6 @@ void collapse(Draft& d) {
 
 LoweredStep finish(Draft d, const std::vector<Buffer>& buffers) {
   return Finisher(std::move(d), buffers).run();
-}
-
-Draft clone(const Draft& d) {
-  Draft c;
-  const ir::Kernel& k = d.kernel;
-  c.kernel.kind = k.kind;
-  c.kernel.name = k.name;
-  c.kernel.params = k.params;
-  c.kernel.locals = k.locals;
-  c.kernel.num_values = k.num_values;
-  c.kernel.body = clone(k.body);
-  c.kernel.reductions = k.reductions;
-  c.kernel.matmul = k.matmul;
-  c.kernel.epilogue = clone(k.epilogue);
-  c.kernel.fast_math = k.fast_math;
-  c.axes = d.axes;
-  c.reduce_axes = d.reduce_axes;
-  c.accesses = d.accesses;
-  c.scalars = d.scalars;
-  c.indexed = d.indexed;
-  c.label = d.label;
-  c.span = d.span;
-  return c;
 }
 
 }  // namespace gk::passes

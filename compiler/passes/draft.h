@@ -95,7 +95,4 @@ void collapse(Draft& d);
 
 LoweredStep finish(Draft d, const std::vector<Buffer>& buffers);
 
-/// The same draft, deeply copied (blocks are owned).
-Draft clone(const Draft& d);
-
 }  // namespace gk::passes

@@ -1,11 +1,16 @@
 #include "compiler/passes/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gk::passes {
 
 using ir::KInst;
 using ir::KKind;
+
+namespace {
+constexpr int kMostHostNumbers = 64;  // of a kernel
+}
 
 Evaluator::Evaluator(Source source, Draft& draft)
     : source_(source), d_(draft), width_(draft.axes.size() + draft.reduce_axes.size() + 1) {}
@@ -110,6 +115,46 @@ int Evaluator::literal(const Scalar& s) {
     it->second = emit(std::move(i));
   }
   return it->second;
+}
+
+// Note [Numbers are parameters]
+// Programs that differ in a number alone share their kernels: what a program says as a literal comes to its
+// code as a parameter. A number stays in the text where the code is another one for it: 0, 1 and -1, truth
+// values, the second operand of integer division, powers and shifts, and a divisor whose reciprocal is exact.
+// Beyond kMostHostNumbers they stay too, since a launch's parameters are limited.
+int Evaluator::host_number(const Scalar& s) {
+  const bool unit = s.is_float() ? s.f == 0 || s.f == 1 || s.f == -1 : s.i == 0 || s.i == 1 || s.i == -1;
+  if (is_bool(s.dtype) || unit || std::isnan(s.f)) return literal(s);
+  std::string k = "h";
+  k += static_cast<char>(s.dtype);
+  k.append(reinterpret_cast<const char*>(&s.i), sizeof s.i);
+  k.append(reinterpret_cast<const char*>(&s.f), sizeof s.f);
+  if (const auto it = emitted_.find(k); it != emitted_.end()) return it->second;
+  if (host_numbers_ == kMostHostNumbers) return literal(s);
+  ++host_numbers_;
+  d_.scalars.push_back({-1, s});
+  KInst i;
+  i.kind = KKind::ScalarParam;
+  i.dtype = s.dtype;
+  i.param = static_cast<int>(d_.scalars.size()) - 1;
+  return emitted_[k] = emit(std::move(i));
+}
+
+bool Evaluator::shapes_code(const Node& n, size_t operand, const Scalar& s) const {
+  if (operand != 1) return false;
+  switch (n.op) {
+    case Op::FloorDiv:
+    case Op::Mod: return is_integer(s.dtype);
+    case Op::Pow:
+    case Op::PowInt:
+    case Op::Shl:
+    case Op::Shr: return true;
+    case Op::Div: {
+      int exponent = 0;
+      return s.is_float() && std::abs(std::frexp(s.f, &exponent)) == 0.5;
+    }
+    default: return false;
+  }
 }
 
 // An i64 that may change without recompiling; 0 and 1 are structure.
@@ -234,7 +279,7 @@ int Evaluator::step(ValueId v, int p) {
   const Node& n = *look().node(v);
   if (is_view(n.op)) return view(n, p);
   switch (n.op) {
-    case Op::Const: return literal(n.attrs.value);
+    case Op::Const: return host_number(n.attrs.value);
     case Op::Param: {
       const auto [it, fresh] = emitted_.try_emplace("p" + std::to_string(n.attrs.index), -1);
       if (fresh) {
@@ -259,8 +304,9 @@ int Evaluator::step(ValueId v, int p) {
   }
   std::vector<int> args;
   bool ready = true;
-  for (ValueId o : n.operands) {
-    args.push_back(need(o, p));
+  for (size_t k = 0; k < n.operands.size(); ++k) {
+    const auto constant = constant_of(look(), n.operands[k]);
+    args.push_back(constant && shapes_code(n, k, *constant) ? literal(*constant) : need(n.operands[k], p));
     ready = ready && args.back() >= 0;
   }
   if (!ready) return -1;

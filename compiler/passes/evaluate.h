@@ -29,6 +29,7 @@ struct Retry {
   int axis = -1;      // split this axis …
   int64_t inner = 0;  // … so that its inner part has this extent
   ValueId materialise = -1;
+  std::vector<int64_t> cuts;  // … or cut it at these places
 };
 
 class Evaluator {
@@ -41,6 +42,7 @@ class Evaluator {
     std::function<int(ValueId)> buffer_of;  // of a value that is in memory
     int group = -1;
     bool may_split = true;
+    bool may_cut = false;
   };
   Evaluator(Source source, Draft& draft);
 
@@ -55,6 +57,8 @@ class Evaluator {
   /// Says that `v` at any point is `ssa` in the current block.
   void define(ValueId v, int ssa) { defined_[v] = ssa; }
   void store(int buffer, const Shape& shape, int p, int ssa, Span span);
+  int load(int buffer, const Shape& shape, int p) { return load(buffer, linear(shape, p)); }
+  int multiply(int a, int b, DType t) { return compute(Op::Mul, {a, b}, t); }
   int emit(ir::KInst i);
   int reduce_result(int k, DType t);
   int cast(int ssa, DType to);
@@ -88,6 +92,8 @@ class Evaluator {
   int compute(Op op, std::vector<int> args, DType t, Span span = {});
   int number(int64_t v);
   int literal(const Scalar& s);
+  int host_number(const Scalar& s);
+  bool shapes_code(const Node& n, size_t operand, const Scalar& s) const;
   int index(const Coord& c);
   std::optional<int> view_point(const Node& n, int p);
   std::optional<int> make_view_point(const Node& n, int p);
@@ -97,6 +103,9 @@ class Evaluator {
   int clamped_range(const Coord& c, int64_t start, int64_t step, int64_t count, std::vector<int>& conditions,
                     bool& never);
   static bool is_constant(const Coord& c);
+  /// The least and the greatest value of a sum of axes.
+  std::pair<int64_t, int64_t> range(const Coord& c) const;
+  bool cut_at(const Coord& c, const std::vector<int64_t>& begins);
   static uint64_t key(ValueId v, int p) { return static_cast<uint64_t>(v) << 32 | static_cast<uint32_t>(p); }
   int64_t extent(size_t k) const;
   int depth_of(int ssa) const { return depth_[static_cast<size_t>(ssa)]; }
@@ -116,6 +125,7 @@ class Evaluator {
   std::vector<ir::KBlock*> blocks_;
   std::vector<int> depth_;  // by SSA number: nesting of the block that defines it
   std::vector<Need> needs_;
+  int host_numbers_ = 0;
   Retry retry_;
 };
 

@@ -41,6 +41,13 @@ Coord Evaluator::linear(const Shape& shape, int p) {
   return out;
 }
 
+std::pair<int64_t, int64_t> Evaluator::range(const Coord& c) const {
+  int64_t low = c.offset, high = c.offset;
+  for (size_t a = 0; a < c.coefs.size(); ++a)
+    (c.coefs[a] < 0 ? low : high) += c.coefs[a] * std::max<int64_t>(extent(a) - 1, 0);
+  return {low, high};
+}
+
 // Note [Reshaped points]
 // An index into a reshaped array is a linear index cut into digits. Where the axes of the kernel fall on the
 // boundaries of the digits, each digit is again a sum of axes; where an axis crosses a boundary but splits
@@ -64,9 +71,7 @@ std::optional<std::vector<Coord>> Evaluator::digits(const Coord& at, const Shape
         digit.coefs[a] = rest.coefs[a] / s;
         rest.coefs[a] = 0;
       }
-    int64_t low = rest.offset, high = rest.offset;
-    for (size_t a = 0; a < rest.coefs.size(); ++a)
-      (rest.coefs[a] < 0 ? low : high) += rest.coefs[a] * std::max<int64_t>(extent(a) - 1, 0);
+    const auto [low, high] = range(rest);
     if (low < 0 || high >= s) {
       if (source_.may_split)
         for (size_t a = 0; a + 1 < rest.coefs.size(); ++a) {
@@ -136,6 +141,10 @@ std::optional<int> Evaluator::make_view_point(const Node& n, int p) {
           while (d != 1 && shown[static_cast<int>(next)] == 1) ++next;
           c.push_back(d == 1 ? constant(0) : at[next++]);
         }
+        break;
+      }
+      if (look().elements(n.results[0]) == 0) {  // there is no point to move, and no digit to divide by
+        c.assign(static_cast<size_t>(from.rank()), constant(0));
         break;
       }
       auto split = digits(linear(shown, p), from);
@@ -230,17 +239,52 @@ int Evaluator::update(const Node& n, int p, ValueId v) {
   return where(inside, got[0], got[1], type_of(v));
 }
 
+// Whether the index is one axis of the kernel, which then has to be walked in parts: from each of `begins`
+// (of the concatenation's parts) to the next.
+bool Evaluator::cut_at(const Coord& c, const std::vector<int64_t>& begins) {
+  if (!source_.may_cut || c.ssa >= 0) return false;
+  int axis = -1;
+  for (size_t a = 0; a < c.coefs.size(); ++a) {
+    if (c.coefs[a] == 0) continue;
+    if (c.coefs[a] != 1 || axis >= 0 || a >= d_.axes.size()) return false;
+    axis = static_cast<int>(a);
+  }
+  if (axis < 0) return false;
+  std::vector<int64_t> cuts;
+  for (int64_t b : begins)
+    if (b > c.offset && b < c.offset + extent(static_cast<size_t>(axis))) cuts.push_back(b - c.offset);
+  if (cuts.empty()) return false;
+  retry_.axis = axis;
+  retry_.cuts = std::move(cuts);
+  return true;
+}
+
 int Evaluator::concat(const Node& n, int p, ValueId v) {
   const auto [it, fresh] = selects_.try_emplace(key(v, p));
   if (fresh) {
     Select s;
     const auto axis = static_cast<size_t>(n.attrs.axes[0]);
     const std::vector<Coord> at = points_[static_cast<size_t>(p)];
+    std::vector<int64_t> begins{0};
+    for (ValueId o : n.operands) begins.push_back(begins.back() + look().shape(o)[static_cast<int>(axis)]);
+    if (cut_at(at[axis], begins)) return -1;
+    const auto [low, high] = range(at[axis]);
     int64_t begin = 0;
     for (size_t k = 0; k < n.operands.size(); ++k) {
       const int64_t count = look().shape(n.operands[k])[static_cast<int>(axis)];
       if (count == 0) continue;
       std::vector<Coord> c = at;
+      if (at[axis].ssa < 0 && (high < begin || low >= begin + count)) {
+        begin += count;
+        continue;
+      }
+      if (at[axis].ssa < 0 && low >= begin && high < begin + count) {  // this part alone
+        c[axis].offset -= begin;
+        s.operands = {k};
+        s.points = {point(std::move(c))};
+        s.conditions.clear();
+        break;
+      }
       std::vector<int> conditions;
       bool never = false;
       const int inside = clamped_range(at[axis], begin, 1, count, conditions, never);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "compiler/passes/graph.h"
+#include "compiler/passes/weight.h"
 
 namespace gk::passes {
 namespace {
@@ -12,7 +13,8 @@ constexpr size_t kConcatWidth = 8;
 
 class Unroller {
  public:
-  Unroller(Module& m, int64_t max_ops) : m_(m), look_(m), max_ops_(max_ops) {}
+  Unroller(Module& m, const Options& options)
+      : m_(m), look_(m), target_(options.target), most_(options.max_unrolled_ops) {}
 
   Result<void> run() {
     bool any = false;
@@ -36,10 +38,7 @@ class Unroller {
   // kernel.
   bool to_unroll(const Node& n) const {
     if (n.op != Op::Loop) return false;
-    if (!is_elementwise_loop(look_, n)) return true;
-    const auto body = std::count_if(n.body->nodes.begin(), n.body->nodes.end(),
-                                    [](const Node& i) { return i.op != Op::Const && i.op != Op::Broadcast; });
-    return n.attrs.index <= max_ops_ / std::max<int64_t>(body, 1);
+    return !is_elementwise_loop(look_, n) || unrolled_weight(look_, n, target_) <= most_;
   }
 
   ValueId now(ValueId v) const {
@@ -88,7 +87,8 @@ class Unroller {
 
   Module& m_;
   Lookup look_;
-  int64_t max_ops_;
+  program::TargetKind target_;
+  int64_t most_;
   std::unordered_map<ValueId, ValueId> to_;
 };
 
@@ -122,7 +122,7 @@ Result<void> rebuild(Module& m, F rewrite) {
 
 }  // namespace
 
-Result<void> unroll_loops(ir::Module& m, int64_t max_ops) { return Unroller(m, max_ops).run(); }
+Result<void> unroll_loops(ir::Module& m, const Options& options) { return Unroller(m, options).run(); }
 
 Result<void> expand_products(ir::Module& m) {
   if (!m.fuse) return {};
@@ -157,7 +157,7 @@ Result<void> expand_products(ir::Module& m) {
     GK_TRY(const ValueId product, append(Op::Mul, {a, b}, {}));
     GK_TRY(ValueId out, append(Op::Sum, {product}, sum));
     cast.dtype = t;
-    if (wide != t) {
+    if (m.type(out).dtype != t) {
       GK_TRY(out, append(Op::Cast, {out}, cast));
     }
     return out;

@@ -13,54 +13,21 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
+
+#include "compiler/passes/weight.h"
 
 namespace gk::passes {
 namespace {
 
 constexpr int kNone = -1;
+constexpr int kPollEvery = 1024;  // nodes or kernels
 constexpr int kMany = -2;
 constexpr int kCopyCost = 2;  // scalar operations worth repeating rather than storing an array
 constexpr int kReductionCopyCost =
     8;  // … where a reduction reads it: it would be stored only to be read once more
-
-int cost_of(const Node& n) {
-  switch (n.op) {
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Expm1:
-    case Op::Log:
-    case Op::Log2:
-    case Op::Log10:
-    case Op::Log1p:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Tan:
-    case Op::Tanh:
-    case Op::Sinh:
-    case Op::Cosh:
-    case Op::Sqrt:
-    case Op::Erf: return 4;
-    case Op::Pow:
-    case Op::Atan2:
-    case Op::Asin:
-    case Op::Acos:
-    case Op::Atan:
-    case Op::Asinh:
-    case Op::Acosh:
-    case Op::Atanh:
-    case Op::FloorDiv:
-    case Op::Mod: return 8;
-    case Op::Div: return 2;
-    default: return ir::is_elementwise(n.op) ? 1 : 100;
-  }
-}
-
-int weight_of(const Node& n) {
-  if (!n.body) return 1;
-  int w = 1;
-  for (const Node& i : n.body->nodes) w += weight_of(i);
-  return w;
-}
+constexpr int64_t kMostPoints = 32;  // of a value that one kernel computes for a single point of its own
+constexpr int64_t kMostPointsWeight = 512;  // what all these may expand to
 
 // Reached through views: what is read, and how the points of user and source relate.
 struct Source {
@@ -76,6 +43,7 @@ struct Use {
   bool buffer = false;     // must be in memory
   bool reduced = false;    // by a reduction
   int copied = 0;          // cost of users that are recomputed
+  int64_t points = 0;      // at how many points a kernel needs it for one of its own
 };
 
 class Fuser {
@@ -87,21 +55,26 @@ class Fuser {
     parent_.resize(n);
     std::iota(parent_.begin(), parent_.end(), 0);
     sources_.resize(m.value_types.size());
+    points_.assign(n, 1);
+    counted_.assign(n, 0);
     is_output_.assign(m.value_types.size(), false);
     for (const ir::Output& out : m.outputs) is_output_[static_cast<size_t>(out.value)] = true;
   }
 
-  void run() {
+  // Errors: Interrupted, and then the groups mean nothing.
+  Result<void> run() {
     for (size_t i = 0; i < nodes().size(); ++i) place(static_cast<int>(i));
     if (m_.fuse) join_readers();
+    GK_CHECK(poll(options_));
     for (size_t i = 0; i < nodes().size(); ++i)
       if (computed(static_cast<int>(i))) set_[i] = find(static_cast<int>(i));
     home_ = set_;
     if (m_.fuse) {
-      sink();
-      limit();
+      GK_CHECK(sink());
+      GK_CHECK(limit());
     }
     number();
+    return {};
   }
 
  private:
@@ -214,7 +187,13 @@ class Fuser {
   }
 
   // ---- Sinking
-  static void join(Use& into, const Use& u) {
+  static bool moves_point(const Node& n) {
+    return is_view(n.op) || n.op == Op::Take || n.op == Op::Concat || n.op == Op::UpdateSlice;
+  }
+  static void join(Use& into, const Use& u, bool moved) {
+    // Users at one point of one kernel share the value there; a view moves the point.
+    into.points = moved && into.set == u.set ? std::min(kMostPoints + 1, into.points + u.points)
+                                             : std::max(into.points, u.points);
     into.set = into.set == kNone || into.set == u.set ? u.set : kMany;
     into.expanding |= u.expanding;
     into.partial |= u.partial;
@@ -223,27 +202,32 @@ class Fuser {
     into.copied = std::max(into.copied, u.copied);
   }
 
-  void sink() {
+  Result<void> sink() {
     std::vector<Use> uses(nodes().size());
     for (int i = static_cast<int>(nodes().size()) - 1; i >= 0; --i) {
+      if (i % kPollEvery == 0) GK_CHECK(poll(options_));
       const Node& n = nodes()[static_cast<size_t>(i)];
       Use mine = uses[static_cast<size_t>(i)];
       if (kind(i) == NodeKind::Leaf || kind(i) == NodeKind::Input) continue;
       if (computed(i)) {
         decide(i, n, mine);
+        const int64_t points =
+            set_[static_cast<size_t>(i)] == home_[static_cast<size_t>(i)] ? 1 : mine.points;
+        points_[static_cast<size_t>(i)] = points;
         if (set_[static_cast<size_t>(i)] == kNone)
           mine.copied += cost_of(n);
         else
-          mine = Use{.set = set_[static_cast<size_t>(i)]};
+          mine = Use{.set = set_[static_cast<size_t>(i)], .points = points};
       }
       const std::vector<ValueId> all = all_operands(look_, n);
       for (size_t k = 0; k < all.size(); ++k) {
         const int from = look_.top(all[k]);
         Use u = mine;
         refine(u, i, n, k, all[k]);
-        join(uses[static_cast<size_t>(from)], u);
+        join(uses[static_cast<size_t>(from)], u, moves_point(n) && look_.elements(all[k]) > 1);
       }
     }
+    return {};
   }
 
   void refine(Use& u, int i, const Node& n, size_t k, ValueId operand) {
@@ -276,6 +260,11 @@ class Fuser {
     for (ValueId r : n.results)
       if (is_output_[static_cast<size_t>(r)]) return;
     if (kind(find_home(i)) != NodeKind::Map && use.set == kMany) return;  // an epilogue stays
+    // A loop is heavy and does best in a kernel of its own kind: the host takes its turns for many points at
+    // once.
+    if (n.op == Op::Loop) return;
+    if (use.points > kMostPoints || use.points * weight(look_, n, options_.target) > kMostPointsWeight)
+      return;
     const bool faults = may_fault(look_, n);
     if (use.set >= 0 && use.set != set && !use.expanding && !(faults && use.partial) &&
         kind(find_home(i)) == NodeKind::Map) {
@@ -302,12 +291,14 @@ class Fuser {
       roots_of(nodes()[static_cast<size_t>(i)], set, out);
   }
 
-  void limit() {
+  Result<void> limit() {
     // Later stages first: what goes home then counts there.
     std::map<std::pair<int, int>, int> order;
     for (int i = 0; i < static_cast<int>(nodes().size()); ++i)
       if (computed(i) && home_[static_cast<size_t>(i)] == i) order[{-stage_[static_cast<size_t>(i)], i}] = i;
+    int seen = 0;
     for (const auto& [key, set] : order) {
+      if (++seen % kPollEvery == 0) GK_CHECK(poll(options_));
       std::vector<int> mine = members(set);
       if (fits(set, mine)) continue;
       for (int i : mine) set_[static_cast<size_t>(i)] = home_[static_cast<size_t>(i)];
@@ -317,6 +308,7 @@ class Fuser {
       cut(set, mine);
       moved_ = true;
     }
+    return {};
   }
 
   // Members by set, rebuilt only after something went home: limits are rarely met.
@@ -360,22 +352,45 @@ class Fuser {
     return u != set_[static_cast<size_t>(i)];  // nobody (it is there for its faults), others, or many
   }
 
+  // What a member brings into the kernel that is being counted: itself, and what is recomputed for it.
+  int64_t weight_with_copies(int i) {
+    int64_t sum = 0;
+    std::vector<int> stack{i};
+    while (!stack.empty()) {
+      const int at = stack.back();
+      stack.pop_back();
+      const Node& n = nodes()[static_cast<size_t>(at)];
+      sum += weight(look_, n, options_.target) * points_[static_cast<size_t>(at)];
+      for (ValueId v : all_operands(look_, n)) {
+        const int from = look_.top(source(v).root);
+        if (!computed(from) || set_[static_cast<size_t>(from)] != kNone) continue;
+        if (std::exchange(counted_[static_cast<size_t>(from)], kernel_) == kernel_) continue;
+        stack.push_back(from);
+      }
+    }
+    return sum;
+  }
+
   bool fits(int set, const std::vector<int>& mine) {
     std::set<ValueId> loads;
-    int weight = 0, stores = 0;
+    ++kernel_;
+    int64_t heavy = 0;
+    int stores = 0;
     for (int i : mine) {
       roots_of(nodes()[static_cast<size_t>(i)], set, loads);
-      weight += weight_of(nodes()[static_cast<size_t>(i)]);
+      heavy += weight_with_copies(i);
       stores += stored(i);
     }
-    return weight <= options_.max_kernel_ops &&
+    return heavy <= options_.max_kernel_ops &&
            static_cast<int>(loads.size()) + stores <= options_.max_kernel_operands;
   }
 
   // Cuts a set in node order into parts that fit; what a later part reads of an earlier one is stored.
   void cut(int set, const std::vector<int>& mine) {
-    int part = set, weight = 0, stores = 0;
+    int part = set, stores = 0;
+    int64_t heavy = 0;
     std::set<ValueId> loads;
+    ++kernel_;
     std::map<int, int> pending;  // last user inside the set -> values waiting for it
     std::vector<bool> kept(nodes().size(), false);
     for (int i : mine) kept[static_cast<size_t>(i)] = stored(i);
@@ -391,19 +406,20 @@ class Fuser {
         const int from = look_.top(v);
         if (home_part_.count(from) != 0 && home_part_[from] != part) loads.insert(v);
       }
-      weight += weight_of(nodes()[static_cast<size_t>(i)]);
+      heavy += weight_with_copies(i);
       stores += kept[static_cast<size_t>(i)];
       pending.erase(i);
       home_part_[i] = part;
       if (!kept[static_cast<size_t>(i)] && users_[static_cast<size_t>(i)].second > i)
         ++pending[users_[static_cast<size_t>(i)].second];
       const int fixed = static_cast<int>(loads.size()) + stores;
-      if (p > begin && (weight > options_.max_kernel_ops || fixed > options_.max_kernel_operands)) {
+      if (p > begin && (heavy > options_.max_kernel_ops || fixed > options_.max_kernel_operands)) {
         const size_t at = good > begin ? good : p;
         part = static_cast<int>(nodes().size()) + next_part_++;
         for (size_t q = at; q <= p; ++q) home_part_.erase(mine[q]);
         begin = good = at;
-        weight = stores = 0;
+        heavy = stores = 0;
+        ++kernel_;
         loads.clear();
         pending.clear();
         p = at - 1;
@@ -433,6 +449,9 @@ class Fuser {
   Lookup look_;
   std::vector<NodeKind> kinds_;
   std::vector<int> stage_, set_, home_, parent_;
+  std::vector<int64_t> points_;  // by node: Use::points
+  std::vector<int> counted_;     // by node: the kernel that it was counted for last
+  int kernel_ = 0;
   std::vector<Source> sources_;
   std::vector<bool> is_output_;
   std::map<int, std::vector<int>> members_;
@@ -444,61 +463,6 @@ class Fuser {
 
 }  // namespace
 
-std::vector<NodeKind> node_kinds(const Lookup& l) {
-  const Module& m = l.module();
-  std::vector<NodeKind> kinds(m.top.nodes.size());
-  std::vector<bool> output(m.value_types.size(), false);
-  for (const ir::Output& o : m.outputs) output[static_cast<size_t>(o.value)] = true;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    const Node& n = m.top.nodes[i];
-    const bool out = !n.results.empty() && output[static_cast<size_t>(n.results[0])];
-    const auto leaf = [&](ValueId v) {
-      return l.top(v) >= 0 && kinds[static_cast<size_t>(l.top(v))] == NodeKind::Leaf && l.shape(v).empty();
-    };
-    NodeKind& k = kinds[i];
-    k = NodeKind::Map;
-    if (n.op == Op::Input) {
-      k = NodeKind::Input;
-    } else if (n.op == Op::KernelCall) {
-      k = NodeKind::Call;
-    } else if (ir::has_regions(n.op)) {
-      k = NodeKind::Branch;
-    } else if (n.op == Op::MatMul) {
-      k = NodeKind::Product;
-    } else if (is_reduction(n.op)) {
-      k = NodeKind::Reduce;
-    } else if (n.op == Op::UpdateSlice) {
-      const Op base = l.op(n.operands[0]);
-      if (!m.fuse || base == Op::Input || base == Op::UpdateSlice || base == Op::KernelCall)
-        k = NodeKind::Region;
-    } else if (out) {
-      k = NodeKind::Map;
-    } else if (is_leaf(n.op)) {
-      k = NodeKind::Leaf;
-    } else if (is_view(n.op) || n.op == Op::RngAdvance) {
-      k = NodeKind::View;
-    } else if (ir::is_elementwise(n.op) && !may_fault(l, n) &&
-               std::all_of(n.operands.begin(), n.operands.end(), leaf)) {
-      k = NodeKind::Leaf;
-    }
-  }
-  return kinds;
-}
-
-bool needs_buffer(NodeKind kind, const Node& n, size_t k) {
-  switch (kind) {
-    case NodeKind::Product:
-    case NodeKind::Call:
-    case NodeKind::Branch: return true;
-    case NodeKind::Region: return k == 0;
-    case NodeKind::Map: return n.op == Op::Take && k == 0;
-    default: return false;
-  }
-}
-
-Result<void> fuse(ir::Module& m, const Options& options) {
-  Fuser(m, options).run();
-  return {};
-}
+Result<void> fuse(ir::Module& m, const Options& options) { return Fuser(m, options).run(); }
 
 }  // namespace gk::passes

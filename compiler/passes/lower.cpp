@@ -10,7 +10,7 @@
 namespace gk::passes {
 namespace {
 constexpr int kSeveral = -2;
-constexpr int kMaxRetries = 24;
+constexpr int kMostSplits = 16;  // of the axes of a kernel; beyond, indices are divided
 constexpr int kMaxLabelNames = 6;
 }  // namespace
 
@@ -153,8 +153,10 @@ Evaluator::Source Lowerer::source(int g) {
   return s;
 }
 
-Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write) {
-  for (int attempt = 0; attempt < kMaxRetries; ++attempt) {
+Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write, Cut* cut) {
+  // Each turn puts one more value in memory or splits an axis, and there are only so many of both.
+  for (int splits = 0;;) {
+    GK_CHECK(poll(options_));
     Draft d;
     d.kernel.kind = kind;
     d.kernel.fast_math = m_.fast_math;
@@ -169,9 +171,11 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
             where.push_back({k, part});
           }
     Evaluator::Source s = source(g);
-    s.may_split = kind != ir::Kernel::Kind::MatMul && attempt + 8 < kMaxRetries;
+    s.may_split = kind != ir::Kernel::Kind::MatMul && splits < kMostSplits;
+    s.may_cut = cut != nullptr;
     Evaluator e(s, d);
-    std::vector<Coord> dims(walk.dims.size(), e.constant(0));
+    std::vector<Coord> dims;
+    for (const Walk::Dim& dim : walk.dims) dims.push_back(e.constant(dim.start));
     for (size_t a = where.size(); a-- > 0;) {
       const auto [k, part] = where[a];
       int64_t scale = 1;
@@ -182,7 +186,16 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
     const Retry& r = e.retry();
     if (r.materialise >= 0) {
       GK_TRY(extra_[r.materialise], materialise(r.materialise));
+    } else if (!r.cuts.empty()) {
+      const size_t k = where[static_cast<size_t>(r.axis)].first;
+      if (!fit_for_cuts(walk, k, r.cuts)) {
+        cut = nullptr;
+        continue;
+      }
+      *cut = {k, r.cuts};
+      return d;
     } else if (r.axis >= 0) {
+      ++splits;
       const auto [k, part] = where[static_cast<size_t>(r.axis)];
       auto& axes = walk.dims[k].axes;
       axes[part] /= r.inner;
@@ -191,7 +204,6 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
       return d;
     }
   }
-  return fail(ErrorKind::Internal, "E0901", "a kernel found no axes to walk");
 }
 
 void Lowerer::add(Draft d) {
@@ -265,31 +277,6 @@ Result<void> Lowerer::group(int g) {
     });
     GK_CHECK(map(g, same));
   }
-  return {};
-}
-
-Result<void> Lowerer::map(int g, const std::vector<ValueId>& values) {
-  if (values.empty() || look_.elements(values[0]) == 0) {
-    for (ValueId v : values) buffer_of(v);
-    return {};
-  }
-  Walk walk;
-  for (int64_t d : squeezed(look_.shape(values[0]))) walk.push(d);
-  GK_TRY(Draft d,
-         draft(g, ir::Kernel::Kind::Map, walk, [&](Evaluator& e, Draft& d, const std::vector<Coord>& dims) {
-           e.start(d.kernel.body);
-           std::vector<int> got;
-           for (ValueId v : values) {
-             got.push_back(e.value(v, point_in(e, look_.shape(v), dims)));
-             if (got.back() < 0) return;
-           }
-           for (size_t k = 0; k < values.size(); ++k) {
-             const Shape shape = look_.shape(values[k]);
-             e.store(buffer_of(values[k]), shape, point_in(e, shape, dims), got[k],
-                     look_.node(values[k])->span);
-           }
-         }));
-  add(std::move(d));
   return {};
 }
 

@@ -17,10 +17,20 @@ struct Walk {
   struct Dim {
     bool reduce = false;
     std::vector<int64_t> axes;
+    int64_t start = 0;  // the index that the walk begins at
   };
   std::vector<Dim> dims;
   void push(int64_t extent, bool reduce = false) { dims.push_back({reduce, {extent}}); }
 };
+
+/// A dimension of a walk and the places along it where a concatenation changes from one part to the next.
+struct Cut {
+  size_t dim = 0;
+  std::vector<int64_t> at;
+};
+
+/// Whether cutting dimension `dim` of the walk at these places pays: see Note [Concatenations in parts].
+bool fit_for_cuts(const Walk& walk, size_t dim, const std::vector<int64_t>& cuts);
 
 class Lowerer {
  public:
@@ -50,25 +60,38 @@ class Lowerer {
   int new_buffer(DType t, const Shape& shape);
   Result<void> group(int g);
   Evaluator::Source source(int g);
-  Result<Draft> draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write);
+  /// With `cut`: where that is filled, the walk has to be cut there, and the draft is none.
+  Result<Draft> draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write, Cut* cut = nullptr);
   void add(Draft d);
   int point_in(Evaluator& e, const Shape& shape, const std::vector<Coord>& dims) const;
   std::string label(const std::vector<int>& members) const;
   std::vector<ValueId> stored_values(const Group& g) const;
-  Result<void> map(int g, const std::vector<ValueId>& values);
   Result<int> materialise(ValueId v);
   Result<int> dense(ValueId v, int64_t& offset);
   Result<void> region(int g, const Node& n);
   Result<void> call(const Node& n);
   void copy(int from, int to);
 
+  // lower_map.cpp
+  Result<void> map(int g, const std::vector<ValueId>& values);
+
   // lower_branch.cpp
   Result<void> branch(const Node& n);
   Result<int> home(ValueId v);
 
   // lower_reduce.cpp
+  /// One result of a reduction: `value` gives what is reduced at a point of the space, whose extents of 1 are
+  /// left out; below zero where evaluation has to start again.
+  struct Reducing {
+    ValueId result;
+    ir::ReduceOp op;
+    DType value_dtype, accumulator;
+    std::function<int(Evaluator&, const std::vector<Coord>&)> value;
+  };
   Result<void> reduce(int g, const std::vector<ValueId>& reductions, const std::vector<ValueId>& stored);
-  bool split_reduction(Draft& d);
+  Result<void> reduce(int g, const Walk& space, const std::vector<Reducing>& what,
+                      const std::vector<ValueId>& stored);
+  Result<void> vector_product(int g, const Node& n, const std::vector<ValueId>& stored);
   // lower_product.cpp
   Result<void> product(int g, const Node& n, const std::vector<ValueId>& stored);
   Result<void> product_of_nothing(int g, const Node& n, const std::vector<ValueId>& stored);

@@ -36,11 +36,24 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
   const bool row = a.rank() == 1, column = b.rank() == 1;  // vectors
   const int64_t k = a[a.rank() - 1], m = row ? 1 : a[a.rank() - 2], cols = column ? 1 : b[b.rank() - 1];
   if (k == 0) return product_of_nothing(g, n, stored);
+  if (row || column) return vector_product(g, n, stored);
   Shape batch;
   for (int i = 0; i < c.rank() - !row - !column; ++i) batch.push_back(c[i]);
   const int batches = batch.rank();
   const int64_t work = m * cols * k * num_elements(batch).value_or(1);
   const DType t = dtype(n.operands[0]);
+  bool wants_library = options_.library_matmul && library_has(t) && work > options_.generated_matmul_max;
+  if (wants_library && options_.library_does) {
+    // Who computes a product follows from its shapes alone, so the library is asked for it laid out plainly.
+    program::MatMulCall plain;
+    plain.dtype = t;
+    plain.m = m, plain.n = cols, plain.k = k;
+    plain.batch = num_elements(batch).value_or(1);
+    plain.lda = k, plain.ldb = plain.ldc = cols;
+    plain.stride_a = m * k, plain.stride_b = k * cols, plain.stride_c = m * cols;
+    plain.tf32 = m_.tf32 && t == DType::F32;
+    wants_library = options_.library_does(plain);
+  }
 
   // Axes: batches, m, n, k; extents of 1 stay, the kernel's form is fixed.
   bool copied = false;
@@ -81,8 +94,6 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
       GK_TRY(extra_[v], materialise(v));
       continue;
     }
-    const bool wants_library =
-        options_.library_matmul && library_has(t) && work > options_.generated_matmul_max;
     if (wants_library) {
       const auto coef = [](const Coord& x, int i) { return x.coefs[static_cast<size_t>(i)]; };
       const Coord &ca = pa->second, &cb = pb->second;

@@ -11,16 +11,23 @@
 
 namespace gk::passes {
 
+Result<void> poll(const Options& options) {
+  if (options.interrupted && options.interrupted())
+    return fail(ErrorKind::Interrupted, "E0806", "interrupted");
+  return {};
+}
+
 Result<Schedule> run_pipeline(ir::Module module, const Options& options) {
   const auto done = [&](const char* pass) -> Result<void> {
     GK_CHECK(ir::verify(module));
     if (options.after_pass) options.after_pass(pass, module);
+    GK_CHECK(poll(options));
     return {};
   };
   GK_CHECK(done("trace"));
   GK_CHECK(simplify(module));
   GK_CHECK(done("simplify"));
-  GK_CHECK(unroll_loops(module, options.max_kernel_ops / 2));
+  GK_CHECK(unroll_loops(module, options));
   GK_CHECK(expand_products(module));
   GK_CHECK(expand_concats(module));
   GK_CHECK(simplify(module));

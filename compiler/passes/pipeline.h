@@ -15,14 +15,22 @@ namespace gk::passes {
 
 struct Options {
   program::TargetKind target = program::TargetKind::Host;
-  int max_kernel_operands = 32;      // buffers a fused kernel may touch; more splits it, deterministically
-  int max_kernel_ops = 2000;         // scalar operations of a fused kernel
-  int64_t min_loop_trips = 4;        // (tracer) host-known loops shorter than this are unrolled
-  bool library_matmul = true;        // matmul steps may go to a library (else always generated kernels)
+  int max_kernel_operands = 32;    // buffers a fused kernel may touch; more splits it, deterministically
+  int max_kernel_ops = 2000;       // what the operations of a fused kernel expand to, by weight()
+  int64_t max_unrolled_ops = 512;  // the same of a loop written out; a heavier one stays a loop
+  int64_t min_loop_trips = 4;      // (tracer) host-known loops shorter than this are unrolled
+  bool library_matmul = true;      // matmul steps may go to a library (else always generated kernels)
+  // Whether the library does this very product; asked once for each. Null: it does those of all floats.
+  std::function<bool(const program::MatMulCall&)> library_does;
   int64_t generated_matmul_max = 0;  // m*n*k up to which a generated kernel is preferred to the library
   // Called after each pass with its name and the module, for --emit=ir and --time-passes.
   std::function<void(const char*, const ir::Module&)> after_pass;
+  // Asked between steps of a few milliseconds; when true, the pipeline ends with Interrupted.
+  std::function<bool()> interrupted;
 };
+
+/// Errors: Interrupted E0806.
+Result<void> poll(const Options& options);
 
 /// The extents a Launch step runs over, with its kernel; codegen turns them into launch dims.
 struct KernelUse {
@@ -42,7 +50,7 @@ struct Schedule {
 
 /// simplify -> cse -> regions -> dce -> fuse -> lower -> plan_memory. The regions of If and While nodes go
 /// the same way when their node is lowered. Errors: Internal only, but for OutOfMemory E0602 when a size
-/// overflows.
+/// overflows, and Interrupted.
 Result<Schedule> run_pipeline(ir::Module module, const Options& options);
 
 }  // namespace gk::passes

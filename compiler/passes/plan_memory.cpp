@@ -18,6 +18,8 @@
 namespace gk::passes {
 namespace {
 
+constexpr int kPollEvery = 1024;  // steps
+
 // What is known of a buffer; `parent`, `slot`, `first` and `last` of a storage are those of its root.
 struct Info {
   int parent = -1;
@@ -41,6 +43,7 @@ class Planner {
       if (buffer(o.buffer).slot < 0) bind(o);
     for (const Lowered::Output& o : l_.outputs)
       if (buffer(o.buffer).slot >= 0 && buffer(o.buffer).slot != o.slot) move(o);
+    GK_CHECK(poll(options_));
     sequence();
     reuse_dying();
     return build();
@@ -310,7 +313,9 @@ class Planner {
     program.temporaries = temporaries_;
     program.temporaries_bytes = temporaries_bytes_;
     GK_CHECK(place(program));
+    int built = 0;
     for (int s : sequence_) {
+      if (++built % kPollEvery == 0) GK_CHECK(poll(options_));
       if (step(s).step.kind == program::Step::Kind::Copy && options_.target == program::TargetKind::Cuda)
         copy_kernel(step(s));
       for (const auto& [read, written] : merges_[s]) merge_uses(step(s), read, written);

@@ -128,7 +128,8 @@ class Tidier {
     const bool computes = ir::is_elementwise(n->op) && !may_fault(look_, *n) && look_.shape(v).empty();
     if (!computes && !is_view(n->op)) return kNever;
     int cost = 1;
-    for (ValueId o : n->operands) cost = std::min(kNever, cost + leaf_cost(o, depth + 1));
+    for (ValueId o : n->operands)
+      if (cost < kNever) cost = std::min(kNever, cost + leaf_cost(o, depth + 1));
     return cost;
   }
 

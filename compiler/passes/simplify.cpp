@@ -115,7 +115,9 @@ class Simplifier {
 
   ValueId concat(Node& n) {
     const auto axis = static_cast<int>(n.attrs.axes[0]);
-    std::erase_if(n.operands, [&](ValueId v) { return n.operands.size() > 1 && look_.shape(v)[axis] == 0; });
+    const ValueId first = n.operands[0];
+    std::erase_if(n.operands, [&](ValueId v) { return look_.shape(v)[axis] == 0; });
+    if (n.operands.empty()) n.operands.push_back(first);
     return n.operands.size() == 1 ? n.operands[0] : -1;
   }
 
@@ -199,6 +201,10 @@ class Simplifier {
         return is_value(a, 1.0, 1) ? y : -1;
       case Op::Div: return is_value(b, 1.0, 1) ? x : -1;
       case Op::Pow:
+        // Of floats what the exponent is must not depend on whether it is known here.
+        if (b && b->is_float()) return -1;
+        [[fallthrough]];
+      case Op::PowInt:
         if (is_value(b, 1.0, 1)) return x;
         if (is_value(b, 2.0, 2)) {
           n.op = Op::Mul;

@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -31,8 +32,8 @@ class BuiltinArgs {
         ++next;
         if (at >= plain.size())
           return fail(ErrorKind::Type, "E0206",
-                      fmt::format("`{}` takes {} arguments at most, not {}", call.callee, plain.size(),
-                                  call.args.size()),
+                      fmt::format("`{}` takes {} argument{} at most, not {}", call.callee, plain.size(),
+                                  plain.size() == 1 ? "" : "s", call.args.size()),
                       a.span);
       } else {
         at = 0;
@@ -73,9 +74,8 @@ inline Result<std::optional<int64_t>> host_int(const CallArg& a, const char* wha
   if (!a.value.is_scalar() || !is_integer(a.value.scalar.dtype))
     return fail(ErrorKind::Type, "E0212",
                 fmt::format("{} is a host integer, not {}", what, describe(a.value)), a.span);
-  if (a.value.scalar.dtype == DType::U64 && a.value.scalar.i < 0)
-    return fail(ErrorKind::Type, "E0203", fmt::format("{} is over 2**63 - 1", what), a.span);
-  return std::optional<int64_t>{a.value.scalar.i};
+  GK_TRY(const int64_t i, small_integer(a.value, what, a.span));
+  return std::optional<int64_t>{i};
 }
 
 /// A dtype argument such as `dtype=f64`.

@@ -8,8 +8,6 @@ namespace gk::sema {
 
 namespace {
 
-Value weak_int(int64_t v) { return Value::of_scalar(Scalar::of_int(v), true); }
-
 Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, Span span) {
   if (type.kind == VKind::Type && (type.type_def || type.type_syntax)) {
     const syntax::TypeExpr& t = type.type_def ? *type.type_def->body : *type.type_syntax;
@@ -20,11 +18,8 @@ Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, 
   }
   GK_TRY(auto t, ev.array_type(type, at));
   Value x = v;
-  if (v.is_scalar() && !v.weak) {
+  if (v.is_scalar() && (!v.weak || is_bool(t.dtype))) {
     GK_TRY(x, ev.cast(v, t.dtype, span));
-  }
-  if (v.is_scalar() && v.weak && is_bool(t.dtype)) {
-    x = Value::of_scalar(v.scalar.cast(DType::Bool));
   }
   GK_TRY(auto a, ev.full(t, x, span));
   return Value::of_array(a);
@@ -32,12 +27,14 @@ Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, 
 
 template <int n>
 Result<Value> constant(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, nullptr));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type"}));
   if (a.unknown()) return Value::unknown();
-  return filled(ev, a.value(0), weak_int(n), a.span(0), call.span);
+  return filled(ev, a.value(0), Value::constant_int(n), a.span(0), call.span);
 }
 
 Result<Value> full(Evaluator& ev, Call& call) {
+  GK_CHECK(ev.refuse_extents(call, call.args.empty() ? nullptr : &call.args.back().value));
   GK_TRY(auto a, BuiltinArgs::match(call, {"type", "value"}));
   if (a.unknown()) return Value::unknown();
   if (!a.value(1).is_scalar() && !(a.value(1).is_array() && a.value(1).array->type.rank() == 0))
@@ -58,8 +55,7 @@ Result<Value> like(Evaluator& ev, const Value& x, const Value& v, Span span) {
   }
   GK_TRY(auto a, ev.as_array(x, span));
   Value fill = v;
-  if (fill.is_scalar() && is_bool(a->type.dtype)) fill = Value::of_scalar(v.scalar.cast(DType::Bool));
-  if (fill.is_scalar() && !fill.weak) {
+  if (fill.is_scalar() && (!fill.weak || is_bool(a->type.dtype))) {
     GK_TRY(fill, ev.cast(fill, a->type.dtype, span));
   }
   GK_TRY(auto r, ev.full(a->type, fill, span));
@@ -69,7 +65,7 @@ Result<Value> like(Evaluator& ev, const Value& x, const Value& v, Span span) {
 template <int n>
 Result<Value> constant_like(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  return like(ev, a.value(0), weak_int(n), call.span);
+  return like(ev, a.value(0), Value::constant_int(n), call.span);
 }
 
 Result<Value> full_like(Evaluator& ev, Call& call) {
@@ -109,7 +105,7 @@ Result<ArrayPtr> iota(Evaluator& ev, const ir::Dims& dims, int axis, Span span) 
 Result<Value> arange(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"start", "stop?", "step?", "dtype?"}));
   if (a.unknown()) return Value::unknown();
-  Value start = weak_int(0), stop = a.value(0), step = weak_int(1);
+  Value start = Value::constant_int(0), stop = a.value(0), step = Value::constant_int(1);
   if (a.has(1)) {
     start = a.value(0);
     stop = a.value(1);
@@ -244,8 +240,9 @@ Result<std::vector<std::optional<int64_t>>> extents_of(Call& call, size_t from, 
       return fail(make_error(ErrorKind::Type, "E0212",
                              fmt::format("an extent is a host integer, not {}", describe(v)), span)
                       .help("write the extents as a tuple: `(2, 3)`"));
-    out.push_back(v.scalar.i);
-    if (named) named->push_back(ir::Dim::known(v.scalar.i, v.text));
+    GK_TRY(const int64_t extent, small_integer(v, "an extent", span));
+    out.push_back(extent);
+    if (named) named->push_back(ir::Dim::known(extent, v.text));
   }
   if (out.size() > kMaxRank)
     return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", call.span);
@@ -359,6 +356,8 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
 }
 
 Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
+  if (!call.args.empty() && call.args[0].name.empty() && call.args[0].value.is_array())
+    return fail(ev.not_a_list(call));
   GK_TRY(auto a, BuiltinArgs::match(call, {"arrays", "axis?"}));
   std::vector<Value> items;
   if (a.value(0).is_aggregate()) {
@@ -371,19 +370,23 @@ Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
                 a.span(0));
   }
   if (items.empty()) return fail(ErrorKind::Type, "E0202", "nothing to join", call.span);
-  std::optional<DType> t;
-  for (auto& v : items) {
+  // What has no dtype of its own takes that of the others.
+  Value common = items[0];
+  for (const auto& v : items) {
     if (v.is_unknown()) return v;
-    GK_TRY(auto x, ev.as_array(v, call.span));
-    v = Value::of_array(x);
-    if (!t)
-      t = x->type.dtype;
-    else {
-      GK_TRY(auto c, ev.common_dtype(Value::unknown_scalar(*t), v, "join", call.span));
-      t = c;
-    }
+    if (!v.is_array() && !v.is_scalar())
+      return fail(ErrorKind::Type, "E0202", fmt::format("an array is needed here, not {}", describe(v)),
+                  call.span);
+    if (&v == items.data()) continue;
+    GK_TRY(auto met, ev.common_dtype(common, v, "join", call.span));
+    const bool adopts = (is_number(common) || common.is_literal()) && (is_number(v) || v.is_literal());
+    if (adopts && common.is_literal() == v.is_literal())
+      common = gk::is_float(met.dtype) == gk::is_float(dtype_of(common)->dtype) ? common : v;
+    else
+      common = Value::unknown_scalar(met.dtype);
   }
-  int rank = items[0].array->type.rank() + (stack ? 1 : 0);
+  const DType t = ev.alone(common);
+  int rank = (items[0].is_array() ? items[0].array->type.rank() : 0) + (stack ? 1 : 0);
   int64_t axis = 0;
   if (a.has(1)) {
     GK_TRY(auto k, host_int(a[1], "an axis"));
@@ -396,9 +399,9 @@ Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
                 call.span);
   std::vector<ArrayPtr> parts;
   for (auto& v : items) {
-    GK_TRY(auto x, ev.as_array(v, *t, call.span));
+    GK_TRY(auto x, ev.as_array(v, t, call.span));
     if (stack) {
-      ir::Type row{*t, x->type.dims};
+      ir::Type row{t, x->type.dims};
       row.dims.insert(row.dims.begin() + axis, ir::Dim::known(1));
       if (row.rank() > kMaxRank) return fail(ErrorKind::Shape, "E0306", "the rank would exceed 8", call.span);
       ir::Attrs attrs;
@@ -456,11 +459,11 @@ Result<Value> list(Evaluator& ev, Call& call) {
       return fail(ErrorKind::Type, "E0212", "the length of a list must be known", call.span);
     for (int64_t i = 0; i < n.value_or(1); ++i) {
       GK_CHECK(ev.poll(call.span));
-      GK_TRY(auto v,
-             ev.call_lambda(call.args[1].value,
-                            {n ? Value::of_scalar(Scalar::of_int(i)) : Value::unknown_scalar(DType::I64)},
-                            call.span));
-      r.items->items.push_back(ev.bind_value(v));
+      GK_TRY(auto v, ev.call_lambda(call.args[1].value,
+                                    {n ? Value::host(i) : Value::unknown_host(DType::I64)}, call.span));
+      GK_TRY(v, ev.settled(v, call.span));
+      GK_TRY(auto held, ev.hold(v, call.span));
+      r.items->items.push_back(std::move(held));
     }
     if (!n) return Value::unknown();
     return r;
@@ -468,7 +471,8 @@ Result<Value> list(Evaluator& ev, Call& call) {
   for (auto& a : call.args) {
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", "a list takes its elements by position", a.span);
-    r.items->items.push_back(ev.bind_value(a.value));
+    GK_TRY(auto element, ev.settled(a.value, a.span));
+    r.items->items.push_back(std::move(element));
   }
   return r;
 }

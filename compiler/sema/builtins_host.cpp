@@ -8,19 +8,31 @@ namespace gk::sema {
 namespace {
 
 Value dim_scalar(const ir::Dim& d) {
-  Value v = d.is_known() ? Value::of_scalar(Scalar::of_int(d.value)) : Value::unknown_scalar(DType::I64);
+  Value v = d.is_known() ? Value::host(d.value) : Value::unknown_host(DType::I64);
   v.symbol = d.symbol;
   v.text = d.name == "_" ? "" : d.name;
   return v;
 }
 
-Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted) {
+constexpr int64_t kManyElements = 1000, kEdgeItems = 3;  // as for one array
+
+// How many numbers a value prints, counted up to more than many.
+int64_t num_printed(const Value& v) {
+  if (!v.is_aggregate()) return v.is_array() ? num_elements(v.array->type.shape()).value_or(0) : 1;
+  int64_t n = 0;
+  for (const auto& item : v.items->items)
+    if (n <= kManyElements) n += num_printed(item);
+  return n;
+}
+
+// With `shorten`, arrays and lists of more than a few elements stand with their edges alone.
+Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted, bool shorten) {
   switch (v.kind) {
-    case VKind::Scalar: return ev.effects()->format(ev.strengthen(v).scalar);
+    case VKind::Scalar: return ev.effects()->format(v.scalar);
     case VKind::String: return quoted ? "\"" + v.text + "\"" : v.text;
     case VKind::Array: {
       GK_TRY(auto a, ev.download(v, span));
-      return ev.effects()->format(a);
+      return ev.effects()->format(a, shorten);
     }
     case VKind::Record:
     case VKind::List:
@@ -28,10 +40,17 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
       std::string out = v.kind == VKind::Record ? (v.items->type ? v.items->type->name : "") + "("
                         : v.kind == VKind::List ? "["
                                                 : "(";
-      for (size_t i = 0; i < v.items->items.size(); ++i) {
+      const size_t n = v.items->items.size();
+      const bool edges = shorten && v.kind != VKind::Record && n > 2 * kEdgeItems;
+      for (size_t i = 0; i < n; ++i) {
         if (i) out += ", ";
+        if (edges && i == kEdgeItems) {
+          out += "...";
+          i = n - kEdgeItems - 1;
+          continue;
+        }
         if (v.kind == VKind::Record) out += v.items->names[i] + "=";
-        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true));
+        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true, shorten));
         out += t;
       }
       if (v.kind == VKind::Tuple && v.items->items.size() == 1) out += ",";
@@ -43,8 +62,8 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
       return out + "]";
     }
     case VKind::Range: {
-      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false));
-      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false));
+      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false, false));
+      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false, false));
       return a + ".." + b;
     }
     default: return describe(v);
@@ -53,13 +72,18 @@ Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quote
 
 Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_in_capture("`print`", call.span));
+  for (const CallArg& a : call.args)
+    if (!a.name.empty())
+      return fail(
+          make_error(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", a.name), a.span)
+              .note("it writes its arguments with a space between them, and a newline")
+              .help("join texts by `+`, or write them in an f-string: `print(f\"{x}, {y}\")`"));
   if (!ev.running()) return Value::none();
   std::string line;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    if (!call.args[i].name.empty())
-      return fail(ErrorKind::Type, "E0206", fmt::format("`print` has no argument `{}`", call.args[i].name),
-                  call.args[i].span);
-    GK_TRY(auto t, text_of(ev, call.args[i].value, call.args[i].span, false));
+    const Value& v = call.args[i].value;
+    const bool shorten = v.is_aggregate() && num_printed(v) > kManyElements;
+    GK_TRY(auto t, text_of(ev, v, call.args[i].span, false, shorten));
     if (i) line += " ";
     line += t;
   }
@@ -67,6 +91,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
   GK_CHECK(ev.flush(call.span));
   auto sync = ev.effects()->synchronize();
   if (!sync) return fail(std::move(sync.error()).at(call.span));
+  ev.note_outside();
   ev.effects()->print(line + "\n");
   return Value::none();
 }
@@ -75,7 +100,7 @@ Result<Value> item(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   const Value& v = a.value(0);
   if (v.is_unknown()) return v;
-  if (v.is_scalar()) return ev.strengthen(v);
+  if (v.is_scalar()) return Value::host(v.scalar);
   if (!v.is_array())
     return fail(ErrorKind::Type, "E0202",
                 fmt::format("`item` takes an array of one element, not {}", describe(v)), a.span(0));
@@ -84,22 +109,25 @@ Result<Value> item(Evaluator& ev, Call& call) {
   if (t.fully_known() && num_elements(t.shape()) != 1)
     return fail(ErrorKind::Shape, "E0303", fmt::format("`item` takes one element, not {}", ir::to_string(t)),
                 a.span(0));
-  if (!ev.running()) return Value::unknown_scalar(t.dtype);
+  if (!ev.running())
+    return Value::unknown_host(gk::is_float(t.dtype) ? DType::F64
+                               : is_bool(t.dtype)    ? DType::Bool
+                                                     : DType::I64);
   GK_TRY(auto s, ev.item(v, call.span));
-  return Value::of_scalar(s);
+  return Value::host(s);
 }
 
 Result<Value> len(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
   const Value& v = a.value(0);
   switch (v.kind) {
-    case VKind::Unknown: return Value::unknown_scalar(DType::I64);
+    case VKind::Unknown: return Value::unknown_host(DType::I64);
     case VKind::Strings:
-      return ev.running() ? Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.strings->size())))
-                          : Value::unknown_scalar(DType::I64);
-    case VKind::String: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.text.size())));
+      return ev.running() ? Value::host(static_cast<int64_t>(v.strings->size()))
+                          : Value::unknown_host(DType::I64);
+    case VKind::String: return Value::host(static_cast<int64_t>(v.text.size()));
     case VKind::List:
-    case VKind::Tuple: return Value::of_scalar(Scalar::of_int(static_cast<int64_t>(v.items->items.size())));
+    case VKind::Tuple: return Value::host(static_cast<int64_t>(v.items->items.size()));
     case VKind::Array:
       if (v.array->type.rank() > 0) return dim_scalar(v.array->type.dims[0]);
       [[fallthrough]];
@@ -122,23 +150,25 @@ Result<Value> shape(Evaluator&, Call& call) {
 
 Result<Value> size(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  if (a.unknown()) return Value::unknown_scalar(DType::I64);
-  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(1));
+  if (a.unknown()) return Value::unknown_host(DType::I64);
+  if (a.value(0).is_scalar()) return Value::host(1);
   if (!a.value(0).is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} has no size", describe(a.value(0))), a.span(0));
   const auto& t = a.value(0).array->type;
-  if (!t.fully_known()) return Value::unknown_scalar(DType::I64);
-  return Value::of_scalar(Scalar::of_int(num_elements(t.shape()).value_or(0)));
+  if (!t.fully_known()) return Value::unknown_host(DType::I64);
+  return Value::host(num_elements(t.shape()).value_or(0));
 }
 
 Result<Value> ndim(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  if (a.unknown()) return Value::unknown_scalar(DType::I64);
-  if (a.value(0).is_scalar()) return Value::of_scalar(Scalar::of_int(0));
+  if (a.unknown()) return Value::unknown_host(DType::I64);
+  if (a.value(0).is_scalar()) return Value::host(0);
   if (!a.value(0).is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("{} has no rank", describe(a.value(0))), a.span(0));
-  return Value::of_scalar(Scalar::of_int(a.value(0).array->type.rank()));
+  return Value::host(a.value(0).array->type.rank());
 }
+
+}  // namespace
 
 Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
   auto data = std::make_shared<ArrayData>();
@@ -153,6 +183,8 @@ Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
   GK_CHECK(ev.effects()->upload(*data->storage, a));
   return data;
 }
+
+namespace {
 
 Result<Value> host(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
@@ -186,21 +218,44 @@ Result<Value> load(Evaluator& ev, Call& call) {
     return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))),
                 a.span(0));
   GK_CHECK(ev.refuse_in_capture("`load`", call.span));
+  for (std::string_view ending : {".csv", ".txt", ".tsv", ".json", ".h5", ".mat", ".pkl", ".pt"})
+    if (a.value(0).text.ends_with(ending))
+      return fail(make_error(ErrorKind::Io, "E1002",
+                             fmt::format("`load` reads .npy and .npz, not {}", ending), a.span(0))
+                      .help(fmt::format("convert it with NumPy (`np.save`), then `load(\"{}.npy\")`",
+                                        a.value(0).text.substr(0, a.value(0).text.size() - ending.size()))));
   if (!ev.running()) return Value::unknown();
+  ev.note_outside();
   auto arrays = ev.effects()->load(a.value(0).text);
   if (!arrays) return fail(std::move(arrays.error()).at(call.span));
-  if (arrays->size() == 1 && (*arrays)[0].first.empty()) {
-    GK_TRY(auto x, host_array(ev, (*arrays)[0].second, true));
+  if (arrays->size() == 1 && (*arrays)[0].name.empty()) {
+    auto elements = (*arrays)[0].read();
+    if (!elements) return fail(std::move(elements.error()).at(call.span));
+    GK_TRY(auto x, host_array(ev, *elements, true));
     return Value::of_array(x);
   }
   Value r;
   r.kind = VKind::Record;
   r.items = std::make_shared<Aggregate>();
-  for (auto& [n, x] : *arrays) {
-    r.items->names.push_back(n);
-    GK_TRY(auto data, host_array(ev, x, true));
+  // Fields that the program does not use are never read, and need not be of a kind that the language has.
+  std::map<std::string, Error, std::less<>> unreadable;
+  for (auto& stored : *arrays) {
+    if (stored.unreadable) {
+      unreadable.emplace(std::move(stored.name), std::move(*stored.unreadable));
+      continue;
+    }
+    r.items->names.push_back(std::move(stored.name));
+    auto data = std::make_shared<ArrayData>();
+    data->type = ir::Type::of(stored.dtype, stored.shape);
+    data->storage = std::make_shared<Storage>();
+    data->storage->type = data->type;
+    data->storage->owner = data.get();
+    data->loose = true;
+    GK_CHECK(ev.effects()->allocate_stored(*data->storage, std::move(stored.read)));
     r.items->items.push_back(Value::of_array(data));
   }
+  if (!unreadable.empty())
+    r.items->unreadable = std::make_shared<const decltype(unreadable)>(std::move(unreadable));
   return r;
 }
 
@@ -251,6 +306,7 @@ Result<Value> save(Evaluator& ev, Call& call) {
                     .help("save several as `.npz`"));
   if (!ev.running()) return Value::none();
   GK_CHECK(ev.effects()->synchronize());
+  ev.note_outside();
   auto r = ev.effects()->save(path, out);
   if (!r) return fail(std::move(r.error()).at(call.span));
   return Value::none();
@@ -268,7 +324,8 @@ extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuil
 static const std::vector<BuiltinInfo>& host_builtins() {
   static const std::vector<BuiltinInfo> table = {
       {"print", "print(x, …)", "Writes values and a newline to standard output.", print},
-      {"item", "item(x)", "Reads an array of one element back to the host.", item},
+      {"item", "item(x)", "Reads an array of one element back, as a host number: exact, without a dtype.",
+       item},
       {"len", "len(x)", "Length of a list, or of an array's first axis.", len},
       {"shape", "shape(x)", "The extents, as a tuple of host integers.", shape},
       {"size", "size(x)", "The number of elements.", size},

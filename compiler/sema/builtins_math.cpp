@@ -19,7 +19,7 @@ Result<Value> binary(Evaluator& ev, Call& call) {
   return ev.elementwise(op, {a.value(0), a.value(1)}, call.span);
 }
 
-Value one() { return Value::of_scalar(Scalar::of_int(1), true); }
+Value one() { return Value::constant_int(1); }
 
 Result<Value> rsqrt(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
@@ -83,7 +83,11 @@ Result<bool> flag(const BuiltinArgs& a, size_t i) {
 
 template <ir::Op op>
 Result<Value> reduction(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "axis?", "keepdims?"}));
+  constexpr bool kAdds = op == ir::Op::Sum || op == ir::Op::Prod;
+  auto matched = kAdds ? BuiltinArgs::match(call, {"x", "axis?", "keepdims?", "dtype?"})
+                       : BuiltinArgs::match(call, {"x", "axis?", "keepdims?"});
+  if (!matched) return fail(std::move(matched.error()));
+  const BuiltinArgs& a = *matched;
   if (a.unknown()) return Value::unknown();
   if (a.value(0).is_aggregate())
     return fail(ErrorKind::Type, "E0202",
@@ -91,7 +95,9 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   const bool of_two = (op == ir::Op::ReduceMax || op == ir::Op::ReduceMin) && a.has(1) && a[1].name.empty();
   const std::string help =
-      fmt::format("`{}(a, b)` is elementwise", op == ir::Op::ReduceMax ? "maximum" : "minimum");
+      !of_two ? ""
+              : fmt::format("of two it is `{}({}, {})`", op == ir::Op::ReduceMax ? "maximum" : "minimum",
+                            ev.written(a.span(0)), ev.written(a.span(1)));
   const auto integer = [](const Value& v) { return v.is_scalar() && is_integer(v.scalar.dtype); };
   if (of_two && !a.value(1).is_aggregate() && (x->type.rank() == 0 || !integer(a.value(1))))
     return fail(
@@ -104,7 +110,15 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
   if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && a.has(1) && axes.size() != 1)
     return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee),
                 a.span(1));
-  return ev.reduce(op, Value::of_array(x), std::move(axes), keep, call.span);
+  std::optional<DType> dtype;
+  if (kAdds && a.has(3)) {
+    GK_TRY(dtype, dtype_arg(a[3]));
+    if (is_bool(*dtype))
+      return fail(
+          make_error(ErrorKind::Type, "E0201", fmt::format("`{}` adds up no bools", call.callee), a.span(3))
+              .help("`any(…)` and `all(…)` are of bools"));
+  }
+  return ev.reduce(op, Value::of_array(x), std::move(axes), keep, call.span, dtype);
 }
 
 Result<Value> mean(Evaluator& ev, Call& call) {
@@ -137,8 +151,7 @@ Result<Value> dot_count(Evaluator& ev, Call& call) {
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   Value nonzero = Value::of_array(x);
   if (!is_bool(x->type.dtype)) {
-    GK_TRY(nonzero,
-           ev.elementwise(ir::Op::Ne, {nonzero, Value::of_scalar(Scalar::of_int(0), true)}, call.span));
+    GK_TRY(nonzero, ev.elementwise(ir::Op::Ne, {nonzero, Value::constant_int(0)}, call.span));
   }
   std::vector<int64_t> axes;
   for (int k = 0; k < x->type.rank(); ++k) axes.push_back(k);
@@ -189,9 +202,11 @@ const std::vector<BuiltinInfo> kMathBuiltins = {
      binary<ir::Op::Max>},
     {"clip", "clip(x, lo, hi)", "minimum(maximum(x, lo), hi).", clip},
     {"where", "where(condition, x, y)", "x where the condition holds, else y; all three broadcast.", where},
-    {"sum", "sum(x, axis=, keepdims=)", "Sum over axes (all by default); bools count in i64.",
+    {"sum", "sum(x, axis=, keepdims=, dtype=)",
+     "Sum over axes (all by default); bools and integers below 64 bits count in i64 or u64.",
      reduction<ir::Op::Sum>},
-    {"prod", "prod(x, axis=, keepdims=)", "Product over axes.", reduction<ir::Op::Prod>},
+    {"prod", "prod(x, axis=, keepdims=, dtype=)", "Product over axes, in the dtypes of `sum`.",
+     reduction<ir::Op::Prod>},
     {"mean", "mean(x, axis=, keepdims=)",
      "Arithmetic mean over axes; of integers and bools in the default float.", mean},
     {"min", "min(x, axis=, keepdims=)", "Smallest over axes; NaN if any is NaN.",

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/host_number.h"
+#include "compiler/sema/shared_calls.h"
 
 namespace gk::sema {
 
@@ -23,17 +26,33 @@ bool takes_list(std::string_view builtin, size_t at) {
 }  // namespace
 
 Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto f, eval(*e.lhs, scope));
+  auto callee = e.lhs->kind == ExprKind::Name ? eval_name(*e.lhs, scope, Meant::Call) : eval(*e.lhs, scope);
+  if (!callee) return fail(unknown_callee(std::move(callee.error()), e, scope));
+  const Value f = std::move(*callee);
+  GK_TRY(auto call, eval_arguments(e, f, scope));
+  return call_value(f, call, scope);
+}
+
+Result<Call> Evaluator::eval_arguments(const Expr& e, const Value& f, const ScopePtr& scope) {
   Call call;
   call.span = e.span;
   call.callee = e.lhs->kind == ExprKind::Name ? e.lhs->text : "this";
+  call.callee_span = e.lhs->span;
   for (const auto& a : e.args) {
     CallArg arg;
     arg.name = a.name;
     arg.span = a.value->span;
     arg.is_mut = a.is_mut;
+    if (!call.args.empty() && may_write(*a.value, scope))
+      for (auto& earlier : call.args) {
+        if (earlier.is_mut) continue;
+        if (!earlier.given) earlier.given = std::make_shared<const Value>(earlier.value);
+        GK_TRY(earlier.value, hold(earlier.value, earlier.span));
+      }
     if (a.is_mut) {
-      GK_TRY(arg.place, mut_argument(*a.value, scope));
+      GK_TRY(auto target, find_place(*a.value, scope));
+      GK_TRY(arg.place, mut_argument(*a.value, target));
+      arg.within = std::move(target.within);
       arg.value = *arg.place;
     } else if (a.value->kind == ExprKind::ArrayLit && f.kind == VKind::Builtin &&
                takes_list(f.text, call.args.size())) {
@@ -41,19 +60,17 @@ Result<Value> Evaluator::eval_call(const Expr& e, const ScopePtr& scope) {
       arg.value.kind = VKind::List;
       arg.value.items = std::make_shared<Aggregate>();
       for (const auto& x : a.value->elements) {
-        GK_TRY(auto item, eval(*x, scope));
+        GK_TRY(auto item, eval_after(arg.value.items->items, *x, scope));
         arg.value.items->items.push_back(std::move(item));
       }
     } else {
-      for (auto& earlier : call.args)
-        if (!earlier.is_mut && writes(*a.value)) earlier.value = hold(earlier.value);
       GK_TRY(arg.value, eval(*a.value, scope));
     }
     if (arg.value.kind == VKind::None)
       return fail(ErrorKind::Type, "E0202", "this argument gives no value", arg.span);
     call.args.push_back(std::move(arg));
   }
-  return call_value(f, call, scope);
+  return call;
 }
 
 Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& scope) {
@@ -69,8 +86,18 @@ Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& 
       return call_fn(*f.callable, call);
     case VKind::Kernel: return launch_kernel(*f.callable, call, 0);
     case VKind::Type: return call_type(f, call, scope);
-    default:
-      return fail(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
+    default: {
+      Error e =
+          make_error(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
+      std::string args;
+      for (const auto& a : call.args) args += (args.empty() ? "" : ", ") + written(a.span);
+      const std::string text = written(call.callee_span);
+      if (f.is_scalar())
+        return fail(std::move(e).help(fmt::format("for a product write `{} * ({})`", text, args)));
+      if ((f.is_array() || f.is_aggregate() || f.kind == VKind::Strings) && !args.empty())
+        return fail(std::move(e).help(fmt::format("an index is in square brackets: `{}[{}]`", text, args)));
+      return fail(std::move(e));
+    }
   }
 }
 
@@ -114,7 +141,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     auto v = std::make_shared<Variable>();
     v->is_param = true;
     v->span = l.params[i].span;
-    v->value = args[i];
+    GK_TRY(v->value, hold(args[i], span));
     inner->names[l.params[i].name] = v;
   }
   if (++call_depth_ > 200) {
@@ -132,8 +159,9 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     if (!flow)
       r = fail(std::move(flow.error()));
     else
-      r = *flow == Flow::Return ? return_value_ : v;
+      r = *flow == Flow::Return ? std::exchange(return_value_, Value::none()) : v;
   }
+  if (r) r = settled(*r, span);
   --eager_depth_;
   --call_depth_;
   return r;
@@ -146,7 +174,8 @@ Result<void> Evaluator::check_overlap(const Call& call) {
       if (i == j) continue;
       bool overlap = false;
       for_each_array(*call.args[i].place, [&](const ArrayPtr& a) {
-        for_each_array(call.args[j].value, [&](const ArrayPtr& b) {
+        const auto& other = call.args[j];
+        for_each_array(other.given ? *other.given : other.value, [&](const ArrayPtr& b) {
           overlap = overlap || a == b ||
                     (a->storage && a->storage == b->storage && a->storage->owner == a.get() &&
                      a->storage->owner == b.get());
@@ -156,7 +185,7 @@ Result<void> Evaluator::check_overlap(const Call& call) {
         return fail(make_error(ErrorKind::Type, "E0404", "a `mut` argument overlaps another argument",
                                call.args[i].span)
                         .label(call.args[j].span, "the same storage")
-                        .help("pass a copy: `copy(…)`"));
+                        .help(fmt::format("pass a copy: `copy({})`", written(call.args[j].span))));
     }
   }
   return {};
@@ -207,13 +236,16 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
                                fmt::format("`{}` needs an argument for `{}`", fn.name, p.name), call.span)
                         .label(p.span, "declared here"));
       defaults[i].span = p.fallback->span;
-      GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
+      {
+        const InFileOf file(*this, *c.scope);
+        GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
+      }
       given[i] = &defaults[i];
     }
     if (p.is_mut && !given[i]->is_mut)
       return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` of `{}` is `mut`", p.name, fn.name),
                              given[i]->span)
-                      .help("say so at the call: `mut …`"));
+                      .help(fmt::format("say so at the call: `mut {}`", written(given[i]->span))));
     if (!p.is_mut && given[i]->is_mut)
       return fail(make_error(ErrorKind::Type, "E0206",
                              fmt::format("`{}` of `{}` is not `mut`", p.name, fn.name), given[i]->span)
@@ -224,6 +256,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   for (size_t i = 0; i < fn.params.size(); ++i)
     if (fn.params[i].type) bind_plain_dims(given[i]->value, *fn.params[i].type, inner);
   CheckedCall known_call(*this, c);
+  SharedCalls::Now shared_call(*this, c);
   for (size_t i = 0; i < fn.params.size(); ++i) {
     const auto& p = fn.params[i];
     auto v = std::make_shared<Variable>();
@@ -232,14 +265,21 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     Value value = given[i]->value;
     if (p.type) {
       auto r = conform(value, *p.type, inner, true, given[i]->span, fmt::format("`{}`", p.name));
-      if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
+      if (!r) {
+        // A converted argument would be no place.
+        if (p.is_mut) r.error().helps.clear();
+        return fail(std::move(r.error()).label(p.span, "declared here"));
+      }
       if (!p.is_mut) value = std::move(*r);
     }
     known_call.argument(value, p.is_mut ? given[i]->place : nullptr);
-    if (p.is_mut)
+    if (value.is_literal()) value.array->bound = true;
+    shared_call.argument(value, p.is_mut);
+    if (p.is_mut) {
       v->target = given[i]->place;
-    else
-      v->value = value;
+    } else {
+      GK_TRY(v->value, hold(value, given[i]->span));
+    }
     if (p.name != "_") inner->names[p.name] = v;
   }
   const auto in_this_call = [&](Error e) {
@@ -250,6 +290,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
     return std::move(*before);
   }
   if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
+  if (auto before = shared_call.find()) return std::move(*before);
   // A captured function is checked as what it is.
   const bool as_capture = fn.captured && !running() && !capturing();
   if (as_capture) ++capture_depth_;
@@ -258,8 +299,11 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   if (as_capture) --capture_depth_;
   // Checking of a body goes on after an error in it: those were recorded.
   for (size_t i = known; i < errors_.size(); ++i) errors_[i] = in_this_call(std::move(errors_[i]));
+  if (r && fn.captured)
+    if (auto ok = check_captured_result(fn, *r); !ok) r = fail(std::move(ok.error()));
   if (!r) return fail(in_this_call(std::move(r.error())));
   known_call.keep(*r);
+  shared_call.keep(*r);
   return r;
 }
 
@@ -279,7 +323,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
     if (!flow)
       r = fail(std::move(flow.error()));
     else if (*flow == Flow::Return)
-      r = return_value_;
+      r = std::exchange(return_value_, Value::none());
     else if (*flow != Flow::Next)
       r = fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
     else
@@ -293,6 +337,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
       r = conform(*r, *fn.result, inner, true, fn.expr ? fn.expr->span : fn.name_span,
                   fmt::format("the result of `{}`", fn.name));
   }
+  if (r) r = settled(*r, fn.name_span);
   --eager_depth_;
   --call_depth_;
   call_stack_.pop_back();
@@ -304,7 +349,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
   inner->parent = scope;
   inner->function_boundary = true;
   std::vector<std::shared_ptr<Value>> places;
-  auto saved = std::exchange(trace_, std::make_unique<Trace>(false));
+  auto saved = std::exchange(trace_, std::make_unique<Trace>(false, capture_depth_));
   call_stack_.push_back(&fn);
   ++call_depth_;
   auto body = [&]() -> Result<void> {
@@ -320,7 +365,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       if (p.type) {
         GK_TRY(v->value,
                conform(Value::unknown(), *p.type, inner, true, p.span, fmt::format("`{}`", p.name)));
-        v->value = bind_value(v->value);
+        GK_TRY(v->value, bind_value(v->value, p.span));
       }
       if (p.is_mut) {
         places.push_back(std::make_shared<Value>(v->value));
@@ -333,7 +378,7 @@ Result<void> Evaluator::check_function(const syntax::FnDef& fn, const ScopePtr& 
       GK_TRY(r, eval(*fn.expr, inner));
     } else {
       GK_TRY(auto flow, exec_in(*fn.body, inner, &r));
-      if (flow == Flow::Return) r = return_value_;
+      if (flow == Flow::Return) r = std::exchange(return_value_, Value::none());
       if (flow == Flow::Break || flow == Flow::Continue)
         return fail(ErrorKind::Type, "E0409", "`break` or `continue` outside a loop", fn.name_span);
     }
@@ -400,14 +445,13 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
   const Value& v = call.args[0].value;
   if (v.kind == VKind::String) {
     if (!running()) return Value::unknown_scalar(t.dtype);
-    char* end = nullptr;
-    double d = std::strtod(v.text.c_str(), &end);
-    if (v.text.empty() || *end)
-      return fail(ErrorKind::Runtime, "E0202", fmt::format("\"{}\" is not a number", v.text),
+    auto number = number_from(v.text);
+    if (!number || (is_integer(t.dtype) && number->is_float()))
+      return fail(ErrorKind::Runtime, "E0202",
+                  fmt::format("\"{}\" is not {}", v.text, is_integer(t.dtype) ? "an integer" : "a number"),
                   call.args[0].span);
-    if (is_integer(t.dtype))
-      return Value::of_scalar(Scalar::of_int(std::strtoll(v.text.c_str(), nullptr, 10), t.dtype));
-    return Value::of_scalar(Scalar::of_float(d, DType::F64).cast(t.dtype));
+    if (is_bool(t.dtype)) return Value::of_scalar(number->cast(t.dtype));
+    return cast_weak(Value::host(*number), t.dtype, call.args[0].span);
   }
   // A weak literal is rounded once, here: f64(0.1) is the double nearest to 0.1.
   return cast(v, t.dtype, call.span);

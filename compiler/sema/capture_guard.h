@@ -14,7 +14,7 @@ struct CaptureGuard {
   Evaluator& ev;
   std::unique_ptr<Trace> saved;
   explicit CaptureGuard(Evaluator& e) : ev(e) {
-    saved = std::exchange(ev.trace_, std::make_unique<Trace>(ev.running()));
+    saved = std::exchange(ev.trace_, std::make_unique<Trace>(ev.running(), ev.capture_depth_ + 1));
     ev.trace_->module().fuse = ev.fuse_;
     ev.trace_->module().fast_math = ev.fast_math_;
     ev.trace_->module().tf32 = ev.tf32_;
@@ -24,6 +24,24 @@ struct CaptureGuard {
     --ev.capture_depth_;
     ev.trace_ = std::move(saved);
   }
+};
+
+// Temporaries that the capture of a function is given count as made in it: it reads the storages that each
+// call brings.
+struct InsideGuard {
+  std::vector<std::pair<ArrayPtr, int>> before;
+  InsideGuard(Evaluator& ev, const std::vector<ArrayPtr>& arrays) {
+    for (const auto& a : arrays)
+      if (!a->bound) {
+        before.emplace_back(a, a->capture_depth);
+        a->capture_depth = ev.capture_depth_;
+      }
+  }
+  ~InsideGuard() {
+    for (auto it = before.rbegin(); it != before.rend(); ++it) it->first->capture_depth = it->second;
+  }
+  InsideGuard(const InsideGuard&) = delete;
+  InsideGuard& operator=(const InsideGuard&) = delete;
 };
 
 }  // namespace gk::sema

@@ -1,163 +1,215 @@
-// Captured functions: compiled at the first call of a signature; later calls patch arrays and scalars.
+// Captured functions: traced and compiled at the first call of a kind; later calls patch arrays and numbers.
+// Inside a capture they are ordinary functions.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "compiler/sema/call_key.h"
 #include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
 
-// ---- captured functions
-// ----------------------------------------------------------------------------------------------
-
 namespace {
 
-void scalar_leaves(Value& v, std::vector<Value*>& out) {
-  if (v.is_scalar() && !is_bool(v.scalar.dtype)) out.push_back(&v);
-  if (v.is_aggregate())
-    for (auto& i : v.items->items) scalar_leaves(i, out);
-}
-
-// Copies the structure, with each array leaf replaced in order.
-Value with_leaves(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& next) {
-  if (v.is_array()) return Value::of_array(arrays[next++]);
+// The same value with its numbers given to `f`, in the order of CallKey::numbers.
+Value with_numbers(const Value& v, const std::function<Value(const Value&)>& f) {
+  if (v.is_scalar()) return f(v);
   if (!v.is_aggregate()) return v;
   Value r = v;
   r.items = std::make_shared<Aggregate>(*v.items);
-  for (auto& i : r.items->items) i = with_leaves(i, arrays, next);
+  for (auto& i : r.items->items) i = with_numbers(i, f);
   return r;
+}
+
+bool has_numbers(const Value& v) {
+  if (!v.is_aggregate()) return v.is_scalar();
+  return std::any_of(v.items->items.begin(), v.items->items.end(), has_numbers);
+}
+
+// Calls `f` on the name of each parameter that has one, in order.
+template <class F>
+void each_parameter(const syntax::FnDef& fn, const Evaluator::ScopePtr& bound, F&& f) {
+  for (const auto& p : fn.params)
+    if (auto it = bound->names.find(p.name); it != bound->names.end()) f(p, *it->second);
+}
+
+// What was computed from the arguments' numbers, and arrays of this call.
+Value result_of(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& next,
+                const std::vector<Value>& numbers) {
+  if (v.is_array()) return Value::of_array(arrays[next++]);
+  if (v.is_scalar() && v.scalar.origin()) return numbers[static_cast<size_t>(v.scalar.origin()->at)];
+  if (!v.is_aggregate() && v.kind != VKind::Range) return v;
+  Value r = v;
+  r.items = std::make_shared<Aggregate>(*v.items);
+  for (auto& i : r.items->items) i = result_of(i, arrays, next, numbers);
+  return r;
+}
+
+std::vector<Scalar> scalars_of(const CapturedFn& f, const std::vector<Value>& numbers) {
+  std::vector<Scalar> scalars = f.module.params;
+  for (size_t i = 0; i < scalars.size(); ++i)
+    if (f.scalars[i] >= 0) scalars[i] = numbers[static_cast<size_t>(f.scalars[i])].scalar.peek();
+  return scalars;
 }
 
 }  // namespace
 
-Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const ScopePtr& bound) {
-  const syntax::FnDef& fn = *c.fn;
-  GK_CHECK(flush(call.span));
-  // Arguments by leaf: arrays must have storage; scalars are parameters, or part of the key once they steer
-  // the host.
-  std::vector<ArrayPtr> arrays;
-  std::vector<Value*> scalars;
-  std::string key = fmt::format("{}|", static_cast<const void*>(&fn));
-  bool frozen = frozen_scalars_.contains(&fn);
-  std::vector<Value> copies(fn.params.size());
-  for (size_t i = 0; i < fn.params.size(); ++i) {
-    auto it = bound->names.find(fn.params[i].name);
-    if (it == bound->names.end()) continue;
-    Value& v = it->second->get();
-    for_each_array(v, [&](const ArrayPtr& a) { arrays.push_back(a); });
-    scalar_leaves(v, scalars);
-  }
-  for (const auto& a : arrays) GK_CHECK(materialise(a, call.span));
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    size_t same = i;
-    for (size_t j = 0; j < i; ++j)
-      if (arrays[j]->storage == arrays[i]->storage) same = std::min(same, j);
-    key += fmt::format("{}@{}/{};", ir::to_string(arrays[i]->type), same,
-                       static_cast<int>(arrays[i]->storage->placement));
-  }
-  for (auto* s : scalars)
-    key += frozen ? fmt::format("{}={}:{};", name(s->scalar.dtype), s->scalar.i, s->scalar.f)
-                  : fmt::format("{}{};", name(s->scalar.dtype), s->weak ? "w" : "");
-  for (size_t i = 0; i < fn.params.size(); ++i)
-    if (auto it = bound->names.find(fn.params[i].name); it != bound->names.end()) {
-      const Value& v = it->second->get();
-      if (v.is_scalar() && is_bool(v.scalar.dtype)) key += v.scalar.i ? "T" : "F";
-      if (v.kind == VKind::String) key += "\"" + v.text + "\"";
-    }
-  std::vector<Scalar> values;
-  if (!frozen)
-    for (auto* s : scalars) values.push_back(strengthen(*s).scalar);
+Result<void> Evaluator::check_captured_result(const syntax::FnDef& fn, const Value& v) const {
+  if (v.is_aggregate())
+    for (const auto& i : v.items->items) GK_CHECK(check_captured_result(fn, i));
+  if (v.kind != VKind::Function || (!v.callable->lambda && !v.callable->scope->parent)) return {};
+  return fail(make_error(ErrorKind::Capture, "E0703",
+                         fmt::format("the captured function `{}` gives a function made in it", fn.name),
+                         fn.name_span)
+                  .note("its names would hold the work of the capture, which is over")
+                  .help("make it an ordinary `fn`, or give the function as an argument"));
+}
 
-  auto& entry = captured_[key];
-  if (!entry) {
-    auto made = std::make_shared<CapturedFn>();
-    CaptureGuard guard(*this);
-    bool failed_before = std::exchange(roll_failed_, false);
-    std::vector<Value> host;
-    if (!frozen)
-      for (auto* s : scalars) {
-        host.push_back(*s);
-        Scalar x = strengthen(*s).scalar;
-        ir::Type t;
-        t.dtype = x.dtype;
-        auto a = trace_->pending(t, trace_->param(x, call.span));
-        a->loop_index = true;
-        *s = Value::of_array(a);
-      }
-    auto r = run_fn_body(fn, bound);
-    bool steers = std::exchange(roll_failed_, failed_before);
-    for (size_t i = 0; i < host.size(); ++i) *scalars[i] = host[i];
-    if (!frozen && (steers || (!r && !scalars.empty()))) {
-      // A scalar is needed on the host: freeze them all into the key and capture again.
-      frozen_scalars_.insert(&fn);
-      captured_.erase(key);
-      return call_captured(c, call, bound);
+Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const ScopePtr& bound) {
+  // What the call may write belongs to its places alone from here on, as it does once it is written. Then all
+  // work that is waiting is done, so that every array has its storage.
+  const auto owned = [&](const Value& v) -> Result<void> {
+    Result<void> r;
+    for_each_array(v, [&](const ArrayPtr& a) {
+      ArrayPtr mine = a;
+      if (r) r = own(mine, call.span);
+      if (r) r = detach_aliases(*mine, call.span);
+    });
+    return r;
+  };
+  Result<void> ready;
+  each_parameter(*c.fn, bound, [&](const syntax::Param& p, Variable& v) {
+    if (ready && p.is_mut) ready = owned(v.get());
+    for_each_written_around(v.get(), [&](ArrayPtr& a) {
+      if (ready) ready = owned(Value::of_array(a));
+    });
+  });
+  GK_CHECK(std::move(ready));
+  GK_CHECK(flush(call.span));
+
+  CallKey key(*this);
+  key.text += static_cast<char>(fuse_ | fast_math_ << 1 | tf32_ << 2);
+  key.function(c);
+  each_parameter(*c.fn, bound, [&](const syntax::Param& p, Variable& v) { key.argument(p.name, v.get()); });
+  for (Value& n : key.numbers) n = without_origin(n);
+
+  const auto known = captured_.find(key.text, key.numbers);
+  for (const auto& f : known)
+    if (auto numbers = f->prologue->replay(*this, key.numbers)) {
+      captured_.use(f);
+      return launch_captured(f, key, *numbers, call.span);
     }
-    if (!r) {
-      captured_.erase(key);
-      return fail(std::move(r.error()).label(call.span, "in this call"));
-    }
-    std::vector<ArrayPtr> results;
-    for_each_array(*r, [&](const ArrayPtr& a) { results.push_back(a); });
-    for (size_t i = 0; i < trace_->writes().size(); ++i)
-      for (size_t k = 0; k < arrays.size(); ++k)
-        if (arrays[k]->storage == trace_->writes()[i]) made->written_arguments.push_back(static_cast<int>(k));
-    // Results that are arguments, or the same array twice, become arrays of their own.
-    for (auto& a : results)
-      if (a->storage || std::count(results.begin(), results.end(), a) > 1) {
-        auto fresh = std::make_shared<ArrayData>();
-        fresh->type = a->type;
-        trace_->adopt(fresh, trace_->value_of(*a));
-        a = fresh;
-      }
-    size_t next = 0;
-    made->result = with_leaves(*r, results, next);
-    Unit unit = trace_->take();
-    for (size_t s = 0; s < unit.slots.size(); ++s) {
-      CapturedFn::SlotSource source;
-      for (size_t k = 0; k < arrays.size() && source.argument < 0; ++k)
-        if (arrays[k]->storage == unit.slots[s]) source.argument = static_cast<int>(k);
-      for (size_t k = 0; k < results.size(); ++k)
-        if (results[k]->storage == unit.slots[s]) source.result = static_cast<int>(k);
-      if (source.argument < 0 && source.result < 0) source.fixed = unit.slots[s];
-      made->slots.push_back(source);
-    }
-    made->results.resize(results.size());
-    made->module = std::move(unit.module);
-    entry = made;
+  GK_TRY(auto f, trace_captured(c, call, bound, key));
+  // Something is different about these numbers that their kinds do not tell.
+  if (!known.empty()) f->prologue->steer_all();
+  auto numbers = f->prologue->replay(*this, key.numbers);
+  if (!numbers)
+    return fail(ErrorKind::Internal, "E0901", "a prologue that differs from its trace", call.span);
+  GK_TRY(auto result, launch_captured(f, key, *numbers, call.span));
+  captured_.keep(key.text, key.numbers, f, *effects_);
+  return result;
+}
+
+Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c, Call& call,
+                                                              const ScopePtr& bound, const CallKey& key) {
+  auto made = std::make_shared<CapturedFn>();
+  made->prologue = std::make_shared<Prologue>();
+  made->keepers = key.keepers;
+  CaptureGuard guard(*this);
+  InsideGuard inside(*this, key.arrays);
+  std::vector<std::pair<Value*, Value>> originals;
+  each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
+    if (!has_numbers(v.get())) return;
+    originals.emplace_back(&v.get(), v.get());
+    v.get() = with_numbers(v.get(), [&](const Value& n) { return made->prologue->argument(n); });
+  });
+  auto r = run_fn_body(*c.fn, bound);
+  for (auto& [place, value] : originals) *place = std::move(value);
+  if (r)
+    if (auto ok = check_captured_result(*c.fn, *r); !ok) r = fail(std::move(ok.error()));
+  if (!r) return fail(std::move(r.error()).label(call.span, "in this call"));
+
+  // Results that are arguments, or the same array twice, become arrays of their own.
+  for_each_array(*r, [&](const ArrayPtr& a) { made->result_leaves.push_back(a); });
+  std::vector<ArrayPtr>& leaves = made->result_leaves;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    GK_TRY(const auto leaf, settled(Value::of_array(leaves[i]), call.span));
+    const ArrayPtr a = leaves[i] = leaf.array;
+    if (!a->storage && std::find(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(i), a) ==
+                           leaves.begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    auto fresh = std::make_shared<ArrayData>();
+    fresh->type = a->type;
+    fresh->wanted = a->storage ? a->storage->placement : a->wanted;
+    GK_TRY(auto value, value_of(a, call.span));
+    trace_->adopt(fresh, value);
+    leaves[i] = fresh;
   }
-  auto fn_entry = entry;
+  for (const auto& a : leaves) a->apart = true;
+  made->result = std::move(*r);
+  made->scalars = trace_->scalar_sources();
+  Unit unit = trace_->take(leaves);
+  for (const StoragePtr& s : unit.slots) {
+    CapturedFn::SlotSource source;
+    for (size_t k = 0; k < key.arrays.size() && source.argument < 0; ++k)
+      if (key.arrays[k]->storage == s) source.argument = static_cast<int>(k);
+    for (size_t k = 0; k < leaves.size(); ++k)
+      if (leaves[k]->storage == s) source.result = static_cast<int>(k);
+    if (source.argument < 0 && source.result < 0) source.fixed = s;
+    made->slots.push_back(std::move(source));
+  }
+  made->last.resize(leaves.size());
+  made->module = std::move(unit.module);
+  return made;
+}
+
+Result<Value> Evaluator::launch_captured(const std::shared_ptr<CapturedFn>& f, const CallKey& key,
+                                         const std::vector<Value>& numbers, Span span) {
+  // Where memory is short, what other calls left behind goes first.
+  const auto or_with_less = [&](const std::function<Result<void>()>& work) -> Result<void> {
+    auto r = work();
+    if (r || r.error().kind != ErrorKind::OutOfMemory) return r;
+    captured_.drop_others(f);
+    return work();
+  };
   std::vector<ArrayPtr> fresh;
-  std::vector<ir::Type> types;
-  for_each_array(fn_entry->result, [&](const ArrayPtr& a) { types.push_back(a->type); });
-  for (size_t k = 0; k < types.size(); ++k) {
+  for (size_t k = 0; k < f->result_leaves.size(); ++k) {
+    const ArrayData& leaf = *f->result_leaves[k];
     auto a = std::make_shared<ArrayData>();
-    a->type = types[k];
-    auto& last = fn_entry->results[k];
-    if (last && last.use_count() == 1) {
-      a->storage = last;  // nobody sees the earlier result any more
+    a->type = leaf.type;
+    a->wanted = leaf.wanted;
+    StoragePtr& last = f->last[k];
+    if (last && last.use_count() == 1 && !effects_->is_given_up(*last)) {
+      last->aliases.clear();
+      last->name.clear();
+      last->captured = false;
     } else {
-      a->storage = std::make_shared<Storage>();
-      a->storage->type = types[k];
-      GK_CHECK(effects_->allocate(*a->storage));
-      last = a->storage;
+      auto s = std::make_shared<Storage>();
+      s->type = leaf.type;
+      s->placement = leaf.wanted;
+      GK_CHECK(or_with_less([&] { return effects_->allocate(*s); }));
+      last = std::move(s);
     }
-    a->storage->owner = a.get();
-    fresh.push_back(a);
+    a->storage = last;
+    last->owner = a.get();
+    fresh.push_back(std::move(a));
   }
   std::vector<StoragePtr> slots;
-  std::vector<StoragePtr> written;
-  for (const auto& s : fn_entry->slots)
-    slots.push_back(s.argument >= 0 ? arrays[static_cast<size_t>(s.argument)]->storage
+  for (const auto& s : f->slots)
+    slots.push_back(s.argument >= 0 ? key.arrays[static_cast<size_t>(s.argument)]->storage
                     : s.result >= 0 ? fresh[static_cast<size_t>(s.result)]->storage
                                     : s.fixed);
-  for (int k : fn_entry->written_arguments) written.push_back(arrays[static_cast<size_t>(k)]->storage);
-  GK_CHECK(detach_for_launch(written, call.span));
-  auto r = effects_->launch_captured(fn_entry->handle, fn_entry->module, slots, values, call.span);
-  if (!r) return fail(std::move(r.error()).at(call.span));
+  const auto scalars = scalars_of(*f, numbers);
+  Result<void> r;
+  if (!f->module.outputs.empty())
+    r = or_with_less([&] { return effects_->launch_captured(f->handle, f->module, slots, scalars, span); });
+  if (!r) return fail(std::move(r.error()).at(span));
+  if (effects_->sync_every_statement()) {
+    if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
+  }
   size_t next = 0;
-  return with_leaves(fn_entry->result, fresh, next);
+  return result_of(f->result, fresh, next, numbers);
 }
 
 }  // namespace gk::sema

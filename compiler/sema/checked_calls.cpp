@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
 
 namespace {
+
+// How many calls of one function by others are followed.
+constexpr int kMostFollowed = 256;
 
 // Results that are the same whenever they are made: no graphs, no lambdas, which hold a scope, and no array
 // that has a name already, since who it is matters.
@@ -41,7 +45,10 @@ bool contains(const std::vector<StoragePtr>& all, const StoragePtr& s) {
 // Functions of a file see what their file defines. Those inside a body may see what differs from one turn to
 // the next, or be hidden from it by what follows.
 CheckedCall::CheckedCall(Evaluator& ev, const Callable& c)
-    : ev_(ev), usable_(!ev.running() && c.scope && !c.scope->parent), mistakes_(ev.num_mistakes()) {
+    : ev_(ev),
+      fn_(c.fn.get()),
+      usable_(!ev.running() && c.scope && !c.scope->parent),
+      mistakes_(ev.num_mistakes()) {
   if (!usable_) return;
   key_ = fmt::format("{}|", static_cast<const void*>(c.fn.get()));
   // In a capture, what is read and written is noted: only the same call on the same arrays adds nothing.
@@ -56,6 +63,7 @@ void CheckedCall::add(const Value& v) {
                           v.known ? "k" : "u", v.known ? v.scalar.i : v.symbol, v.known ? v.scalar.f : 0.0);
       break;
     case VKind::Array: {
+      if (v.array->literal) add_literal(*v.array->literal);
       key_ += fmt::format("a{}{}{}[", name(v.array->type.dtype), static_cast<int>(v.array->wanted),
                           v.array->loose ? "l" : "");
       for (const auto& d : v.array->type.dims) key_ += fmt::format("{}/{}/{},", d.value, d.symbol, d.name);
@@ -84,6 +92,16 @@ void CheckedCall::add(const Value& v) {
   }
 }
 
+// Whether its numbers fit where they go depends on each of them.
+void CheckedCall::add_literal(const HostLiteral& l) {
+  uint64_t mixed = l.known;
+  for (const Scalar& s : l.values)
+    for (uint64_t part :
+         {static_cast<uint64_t>(s.dtype), static_cast<uint64_t>(s.i), std::bit_cast<uint64_t>(s.f)})
+      mixed = (mixed ^ (part + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (mixed >> 29);
+  key_ += fmt::format("l{}:", mixed);
+}
+
 void CheckedCall::argument(const Value& v, Value* place) {
   if (!usable_) return;
   add(v);
@@ -97,7 +115,12 @@ std::optional<Result<Value>> CheckedCall::find(Span span) {
   if (!usable_) return std::nullopt;
   const auto& memo = ev_.checked_calls();
   const auto it = memo.find(key_);
-  if (it == memo.end()) return std::nullopt;
+  if (it == memo.end()) {
+    // What a place becomes must be followed. What stands outside of functions is as much as there is text.
+    if (!places_.empty() || !ev_.inside_call()) return std::nullopt;
+    if (++ev_.followed_calls(*fn_) > kMostFollowed) return Result<Value>(Value::unknown());
+    return std::nullopt;
+  }
   const CheckedResult& known = it->second;
   for (size_t i = 0; i < places_.size(); ++i) {
     if (!known.written[i] || !places_[i]->is_array()) continue;

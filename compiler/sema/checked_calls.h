@@ -1,7 +1,9 @@
 // Calls that checking has followed already and found right. Owns the key of one call (what checking can tell
 // apart about its arguments) and what came of it. Promises: a program of n functions of a file, each of which
-// calls the one before it twice, is checked in n steps. Not for running: there calls have effects; not for
-// lambdas and functions inside functions, which are followed each time.
+// calls the one before it twice, is checked in a number of steps that grows with n: the same call is followed
+// once, and calls in functions that differ only in numbers are followed up to a limit, beyond which nothing
+// is known before running. Not for running: there calls have effects; not for lambdas and functions inside
+// functions, which are followed each time.
 #pragma once
 
 #include <map>
@@ -34,8 +36,10 @@ class CheckedCall {
 
  private:
   void add(const Value& v);
+  void add_literal(const HostLiteral& l);
 
   Evaluator& ev_;
+  const syntax::FnDef* fn_;
   bool usable_;
   std::string key_;
   int64_t mistakes_;

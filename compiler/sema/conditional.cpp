@@ -91,6 +91,7 @@ struct Evaluator::Body {
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
+  if (running()) changes_.note(var, trace_->root().id());
   if (bodies_.empty() || var->depth >= bodies_.size()) return;
   for (auto& r : bodies_.back())
     if (r.var == var) {
@@ -143,13 +144,11 @@ Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
 Result<void> Evaluator::freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars,
                                 Span span) {
   for (const auto& n : names) {
-    Error why;
-    auto var = lookup(n, scope, span, &why);
+    auto var = lookup(n, scope);
     if (!var || var->kind != syntax::BindKind::Var || var->is_param || !has_leaf(var->value, scalars))
       continue;
-    bool outside = false;  // the capture: rebinding it is an error of its own
-    for (auto sc = scope; sc && !sc->names.contains(n); sc = sc->parent) outside |= sc->capture_boundary;
-    if (outside) continue;
+    // Rebinding a name from outside the capture is an error of its own.
+    if (var->capture_depth < capture_depth_) continue;
     GK_TRY(auto fresh, renew(var->value, scalars, span));
     note_rebinding(var, span);
     var->value = std::move(fresh);
@@ -170,7 +169,12 @@ Result<void> Evaluator::settle(const Value& before, Value& after, const Value& n
           settle(before.items->items[i], after.items->items[i], now.items->items[i], loop, around, span));
     return {};
   }
-  const auto from = form_of(before), to = form_of(now);
+  const auto from = form_of(before);
+  if (from && from->rank() == 0 && !is_bool(from->dtype) && now.is_scalar() && now.weak) {
+    GK_TRY(auto typed, cast_weak(now, from->dtype, span));
+    return settle(before, after, typed, loop, around, span);
+  }
+  const auto to = form_of(now);
   if (!from || !to || !same_form(*from, *to)) return fail(cannot_change(before, now, span));
   if (before.is_array() && now.is_array() && before.array == now.array) return {};
   if (before.is_scalar()) {
@@ -268,11 +272,8 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
       m->slots.push_back(std::move(info));
     }
     ir::Region r;
-    auto& params = trace_->module().params;
-    for (const Scalar& p : m->params) {
-      r.scalars.push_back(static_cast<int>(params.size()));
-      params.push_back(p);
-    }
+    for (size_t i = 0; i < m->params.size(); ++i)
+      r.scalars.push_back(trace_->scalar_slot(m->params[i], b.trace->scalar_sources()[i]));
     r.module = std::move(m);
     node.regions.push_back(std::move(r));
   }
@@ -299,6 +300,8 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
     roll_failed_ = true;
     return fail(ErrorKind::Internal, "E0901", "loop not rolled", b.span);
   }
+  // The host would have chosen.
+  if (condition->number) roll_failed_ = true;
   GK_CHECK(freshen(b.rebound, scope, false, b.span));
   Settled settled;
   std::vector<Body> bodies;
@@ -312,6 +315,10 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
           v = unshared(v);
           for (auto& i : v.items->items) GK_CHECK(keep(i));
         } else if (v.is_scalar() || v.is_array()) {
+          if (v.is_array()) {
+            GK_TRY(auto a, as_array(v, b.span));
+            v = Value::of_array(a);
+          }
           v = strengthen(v);
           types[arm].push_back(*form_of(v));
           if (!running()) return {};
@@ -405,8 +412,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   rebound_outside(s, names);
   std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+    auto v = lookup(n, scope);
     if (!v || !arrays_only(v->get())) return false;
     originals.emplace_back(v, v->value);
   }
@@ -422,7 +428,8 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
     GK_TRY(auto at, value_of(count, s.span));
     auto index = trace_->pending(count->type, at);
-    index->loop_index = index->counter = true;
+    index->loop_index = true;
+    index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
     Value item = Value::of_array(index);
     if (over.is_array()) {
       ir::Attrs attrs;

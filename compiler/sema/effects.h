@@ -2,7 +2,9 @@
 // printing. The engine implements it; checking before running uses none of it. Promises nothing of its own.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,15 +25,22 @@ struct Unit {
   bool declared_after = false;
 };
 
-/// A captured function compiled for one signature; the engine's.
-struct CapturedCall;
-
+/// An array of a file: its type is known, its elements are read when they are asked for.
+struct StoredArray {
+  std::string name;  // "" where the file holds one array
+  DType dtype = DType::F32;
+  Shape shape;
+  std::function<Result<interp::Array>()> read;
+  std::optional<Error> unreadable{};  // why it is no array of the language; then nothing above but the name
+};
 class Effects {
  public:
   virtual ~Effects() = default;
 
   virtual Result<void> execute(Unit& unit) = 0;
   virtual Result<void> allocate(Storage& s) = 0;  // contents undefined
+  /// As allocate(), but with what `read` gives, which is asked at the first use.
+  virtual Result<void> allocate_stored(Storage& s, std::function<Result<interp::Array>()> read) = 0;
   virtual Result<interp::Array> download(const Storage& s) = 0;
   virtual Result<void> upload(Storage& s, const interp::Array& a) = 0;
   /// Host or pinned memory to host or pinned memory, after the launches that use either; `offset` in
@@ -53,13 +62,21 @@ class Effects {
   virtual Result<void> launch_captured(std::shared_ptr<void>& handle, const ir::Module& module,
                                        const std::vector<StoragePtr>& slots,
                                        const std::vector<Scalar>& scalars, Span span) = 0;
+  /// Memory that nothing but the captured function's executable keeps: temporaries, and arrays of its last
+  /// call that are gone otherwise.
+  virtual int64_t held_bytes(const std::shared_ptr<void>& handle) const = 0;
+  /// All memory there may be; 0 where nobody knows.
+  virtual int64_t memory_bytes() const = 0;
+  /// Whether the host program gave the memory up, whatever handles remain.
+  virtual bool is_given_up(const Storage& s) const = 0;
 
   virtual void print(std::string_view text) = 0;
-  virtual std::string format(const interp::Array& a) = 0;
+  /// Many elements are shortened to the edges; with `shorten`, also fewer: of what is one of many.
+  virtual std::string format(const interp::Array& a, bool shorten = false) = 0;
   virtual std::string format(const Scalar& s) = 0;
   virtual Result<std::string> format(const Scalar& s, std::string_view spec) = 0;
   virtual Result<std::string> format(std::string_view text, std::string_view spec) = 0;
-  virtual Result<std::vector<std::pair<std::string, interp::Array>>> load(const std::string& path) = 0;
+  virtual Result<std::vector<StoredArray>> load(const std::string& path) = 0;
   virtual Result<void> save(const std::string& path,
                             const std::vector<std::pair<std::string, interp::Array>>& arrays) = 0;
 };

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numbers>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
+#include "compiler/sema/host_number.h"
+#include "compiler/sema/numbers.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 
@@ -15,118 +17,30 @@ using syntax::BindKind;
 using syntax::Expr;
 using syntax::ExprKind;
 
-namespace {
-
-std::optional<Value> named_constant(std::string_view n) {
-  auto weak = [](double v) { return Value::of_scalar(Scalar{DType::F64, 0, v}, true); };
-  if (n == "pi") return weak(std::numbers::pi);
-  if (n == "inf") return weak(std::numeric_limits<double>::infinity());
-  if (n == "nan") return weak(std::numeric_limits<double>::quiet_NaN());
-  if (n == "euler") return weak(std::numbers::e);
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope, Span span,
-                                            Error* why) {
-  bool beyond_function = false;
-  std::vector<std::string_view> candidates;
-  for (auto s = scope; s; s = s->parent) {
-    if (auto it = s->names.find(name); it != s->names.end()) {
-      const auto& v = it->second;
-      if (beyond_function && v->kind != BindKind::Const) {
-        *why = make_error(ErrorKind::Type, "E0407",
-                          fmt::format("`{}` is not visible inside a function", name), span)
-                   .label(v->span, "declared here")
-                   .note("a function sees its parameters, consts, functions, kernels and types")
-                   .help(fmt::format("pass it as a parameter, or declare `const {}`", name));
-        return nullptr;
-      }
-      return v;
-    }
-    for (const auto& [n, v] : s->names)
-      if (!beyond_function || v->kind == BindKind::Const) candidates.push_back(n);
-    if (s->function_boundary) beyond_function = true;
-  }
-  Error e = make_error(ErrorKind::Type, "E0401", fmt::format("unknown name `{}`", name), span);
-  for (const auto* b : all_builtins()) candidates.push_back(b->name);
-  std::string_view best;
-  size_t best_distance = name.size() / 3 + 1;
-  for (auto c : candidates)
-    if (size_t d = edit_distance(name, c); d < best_distance || (d == best_distance && best.empty())) {
-      best = c;
-      best_distance = d;
-    }
-  if (!best.empty()) e = std::move(e).help(fmt::format("did you mean `{}`?", best));
-  *why = std::move(e);
-  return nullptr;
-}
-
-Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope) {
-  Error why;
-  if (auto v = lookup(e.text, scope, e.span, &why)) {
-    return v->get();
-  }
-  if (why.code == "E0407") return fail(std::move(why));
-  if (auto t = parse_dtype(e.text)) {
-    Value v;
-    v.kind = VKind::Type;
-    v.dtype = *t;
-    return v;
-  }
-  if (auto c = named_constant(e.text)) return *c;
-  if (e.text == "args") {
-    Value v;
-    v.kind = VKind::Strings;
-    v.strings = std::make_shared<std::vector<std::string>>(options_.args);
-    return v;
-  }
-  if (find_builtin(e.text)) {
-    Value v;
-    v.kind = VKind::Builtin;
-    v.text = e.text;
-    return v;
-  }
-  return fail(std::move(why));
-}
-
 Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, const char* what) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return -1;
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
-  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
-                e.span);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, what));
   if (!v.known) return -1;
-  if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, v.scalar.i),
-                e.span);
-  return v.scalar.i;
+  GK_TRY(auto i, small_integer(v, what, e.span));
+  if (i < 0)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("{} cannot be negative: {}", what, i), e.span);
+  return i;
 }
 
 Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
   GK_CHECK(check_stack(e.span));
   switch (e.kind) {
     case ExprKind::Int: {
-      Value v = Value::of_scalar(Scalar{DType::I64, static_cast<int64_t>(e.uint_value), 0}, true);
-      if (!e.suffix.empty()) {
-        auto t = parse_dtype(e.suffix);
-        if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
-        if (e.uint_value > INT64_MAX) {
-          if (*t != DType::U64)
-            return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", e.text, e.suffix),
-                        e.span);
-          return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
-        }
-        return cast_weak(v, *t, e.span);
-      }
-      if (e.uint_value > INT64_MAX)
-        return Value::of_scalar(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0});
-      return v;
+      Value v = Value::host(Scalar{DType::U64, static_cast<int64_t>(e.uint_value), 0}, true);
+      if (e.suffix.empty()) return v;
+      auto t = parse_dtype(e.suffix);
+      if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
+      return cast_weak(v, *t, e.span);
     }
     case ExprKind::Float: {
-      Value v = Value::of_scalar(Scalar{DType::F64, 0, e.float_value}, true);
+      Value v = Value::host(Scalar{DType::F64, 0, e.float_value}, true);
       if (e.suffix.empty()) return v;
       auto t = parse_dtype(e.suffix);
       if (!t) return fail(ErrorKind::Syntax, "E0104", fmt::format("`{}` is not a dtype", e.suffix), e.span);
@@ -140,12 +54,15 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       return fail(ErrorKind::Syntax, "E0103", "`_` stands for an extent or a name not used, not for a value",
                   e.span);
     case ExprKind::Unary: {
-      // The least i64 is written as the negation of a number that is none.
-      if (e.unary == syntax::UnaryOp::Neg && e.lhs->kind == ExprKind::Int && e.lhs->suffix.empty() &&
-          e.lhs->uint_value == uint64_t{1} << 63)
-        return Value::of_scalar(Scalar{DType::I64, INT64_MIN, 0}, true);
       GK_TRY(auto v, eval(*e.lhs, scope));
-      return unary(e.unary, v, e.span);
+      auto r = unary(e.unary, v, e.span);
+      if (!r && r.error().code == "E0208") {
+        const std::string operand = as_operand(written(e.lhs->span));
+        const bool mask = v.is_array() && is_bool(v.array->type.dtype);
+        r.error().helps = {mask ? fmt::format("for arrays write `~{}`", operand)
+                                : fmt::format("compare it: `{} == 0`", operand)};
+      }
+      return r;
     }
     case ExprKind::Binary: {
       if (e.binary == BinaryOp::And || e.binary == BinaryOp::Or) {
@@ -153,15 +70,22 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
           bool ok = v.is_unknown() || (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                     (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
           if (ok) return {};
+          Error error = make_error(
+              ErrorKind::Type, "E0208",
+              fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)), at.span);
+          if (v.is_array() && is_bool(v.array->type.dtype))
+            return fail(std::move(error).help(
+                fmt::format("for arrays write `{} {} {}`", as_operand(written(e.lhs->span)),
+                            e.binary == BinaryOp::And ? "&" : "|", as_operand(written(e.rhs->span)))));
           return fail(
-              make_error(ErrorKind::Type, "E0208",
-                         fmt::format("`{}` takes scalar bools, not {}", spelling(e.binary), describe(v)),
-                         at.span)
-                  .help(fmt::format("for arrays use `{}`", e.binary == BinaryOp::And ? "&" : "|")));
+              std::move(error).help(fmt::format("compare it: `{} != 0`", as_operand(written(at.span)))));
         };
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
         if (a.is_scalar() && a.known && (a.scalar.i != 0) == (e.binary == BinaryOp::Or)) return a;
+        if (may_write(*e.rhs, scope)) {
+          GK_TRY(a, hold(a, e.lhs->span));
+        }
         GK_TRY(auto b, eval(*e.rhs, scope));
         GK_CHECK(check(b, *e.rhs));
         if (a.is_unknown() || b.is_unknown()) return Value::unknown();
@@ -177,12 +101,22 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       GK_TRY(auto v, eval(*at, scope));
       for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
         const Expr& x = **it;
-        if (writes(*x.rhs)) v = hold(v);
-        GK_TRY(auto r, eval(*x.rhs, scope));
+        if (may_write(*x.rhs, scope)) {
+          GK_TRY(v, hold(v, x.span));
+        }
+        auto right = eval(*x.rhs, scope);
+        if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
+        const Value r = std::move(*right);
+        if (x.binary == BinaryOp::BitXor) warn_of_power(x);
         if (x.binary == BinaryOp::Approx) {
           GK_TRY(v, eval_approx(v, r, x, 1e-5, 1e-8));
         } else {
-          GK_TRY(v, binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span));
+          auto both = binary(x.binary, v, r, &x, x.op_span.valid() ? x.op_span : x.span);
+          const Expr* around = it + 1 == chain.rend() ? nullptr : *(it + 1);
+          if (!both)
+            return fail(around ? bound_tightly(std::move(both.error()), *around, x)
+                               : std::move(both.error()));
+          v = std::move(*both);
         }
       }
       return v;
@@ -216,8 +150,9 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.kind = VKind::Tuple;
       v.items = std::make_shared<Aggregate>();
       for (const auto& x : e.elements) {
-        GK_TRY(auto item, eval(*x, scope));
-        v.items->items.push_back(strengthen(item));
+        GK_TRY(auto item, eval_after(v.items->items, *x, scope));
+        GK_TRY(item, settled(item, x->span));
+        v.items->items.push_back(std::move(item));
       }
       return v;
     }
@@ -229,11 +164,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
         GK_TRY(auto x, eval(**side, scope));
         if (x.is_array() && x.array->loop_index) roll_failed_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
-          return fail(make_error(ErrorKind::Type, "E0212",
-                                 fmt::format("the {} of a range is a host integer, not {}",
-                                             side == &e.lhs ? "start" : "end", describe(x)),
-                                 (*side)->span)
-                          .help("`item(…)` reads a device scalar back"));
+          return fail(not_on_host(x, **side, side == &e.lhs ? "the start of a range" : "the end of a range"));
+        if (!x.is_unknown()) GK_CHECK(small_integer(x, "the end of a range", (*side)->span));
         v.items->items.push_back(x);
       }
       return v;
@@ -248,14 +180,23 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
   return fail(ErrorKind::Internal, "E0901", "an expression of no kind", e.span);
 }
 
+Result<Value> Evaluator::eval_after(std::vector<Value>& before, const Expr& e, const ScopePtr& scope) {
+  if (!before.empty() && may_write(e, scope))
+    for (Value& v : before) {
+      GK_TRY(v, hold(v, e.span));
+    }
+  return eval(e, scope);
+}
+
 Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   GK_TRY(auto c, eval(*e.lhs, scope));
   bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
             (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-  if (!ok)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("a condition is a scalar bool, not {}", describe(c)), e.lhs->span)
-                    .help("for elementwise choice use `where(c, a, b)`"));
+  if (!ok) {
+    Error error = not_a_condition(c, *e.lhs, "a condition is");
+    if (c.is_array()) error = std::move(error).help("for a choice element by element, `where(c, a, b)`");
+    return fail(std::move(error));
+  }
   auto run = [&](const std::unique_ptr<syntax::Block>& b, const syntax::ExprPtr& nested) -> Result<Value> {
     Value v = Value::none();
     if (b) {
@@ -268,6 +209,24 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
     }
     return v;
   };
+  HeldNumbers held;
+  if (c.is_array() && rolling_ == 0) {
+    std::set<std::string> names;
+    rebound_outside(e, names);
+    const auto arm = [this](const syntax::Block* b, const Expr* nested) {
+      return [this, b, nested](const ScopePtr& in) -> Result<void> {
+        Value unused = Value::none();
+        if (b) {
+          GK_CHECK(exec_block(*b, in, &unused));
+        } else if (nested) {
+          GK_CHECK(eval(*nested, in));
+        }
+        return {};
+      };
+    };
+    const Arms arms{arm(e.body.get(), nullptr), arm(e.else_body.get(), e.else_if.get())};
+    GK_TRY(held, hold_numbers(names, scope, arms, &e, e.span));
+  }
   if (c.is_array() && capturing()) {
     Branches b;
     b.span = e.span;
@@ -292,28 +251,31 @@ Result<Value> Evaluator::eval_if(const Expr& e, const ScopePtr& scope) {
   }
   if (c.is_scalar() && c.known) {
     GK_TRY(auto v, c.scalar.i ? run(e.body, nullptr) : run(e.else_body, e.else_if));
-    return of_device ? strengthen(v) : v;
+    return of_device ? settled(strengthen(v), e.span) : v;
   }
   GK_TRY(auto a, run(e.body, nullptr));
   GK_TRY(auto b, run(e.else_body, e.else_if));
   if (a.is_unknown() || b.is_unknown()) return Value::unknown();
+  GK_TRY(a, settled(a, e.span));
+  GK_TRY(b, settled(b, e.span));
   return of_device ? join(strengthen(a), strengthen(b)) : join(a, b);
 }
 
 Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto base, eval(*e.lhs, scope));
+  auto evaluated = eval(*e.lhs, scope);
+  if (!evaluated) return fail(unknown_member(std::move(evaluated.error()), e, nullptr));
+  const Value base = std::move(*evaluated);
   if (base.is_unknown()) return base;
   if (base.kind == VKind::Record) {
     auto& names = base.items->names;
     auto it = std::find(names.begin(), names.end(), e.field);
     if (it != names.end()) return base.items->items[static_cast<size_t>(it - names.begin())];
-    return fail(make_error(ErrorKind::Type, "E0209",
-                           fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span)
-                    .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
+    if (const Error* why = unreadable_field(base, e.field)) return fail(Error(*why).at(e.field_span));
+    return fail(unknown_field(base, e, scope));
   }
   if (base.kind == VKind::Module) {
     if (auto it = base.module->names.find(e.field); it != base.module->names.end()) return it->second->get();
-    return fail(ErrorKind::Type, "E0401", fmt::format("the module has no name `{}`", e.field), e.field_span);
+    return fail(unknown_member(std::nullopt, e, base.module.get()));
   }
   if (base.kind == VKind::Graph || base.kind == VKind::Exec) {
     for (size_t i = 0; i < base.graph->nodes.size(); ++i)
@@ -334,8 +296,7 @@ Result<Value> Evaluator::eval_field(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto r, emit(ir::Op::Transpose, {base.array}, attrs, e.span));
     return Value::of_array(r);
   }
-  return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), e.field),
-              e.field_span);
+  return fail(unknown_field(base, e, scope));
 }
 
 Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
@@ -354,8 +315,7 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
     }
     Result<std::string> text = std::string{};
     if (v.is_scalar()) {
-      Scalar s = strengthen(v).scalar;
-      text = spec.empty() ? effects_->format(s) : effects_->format(s, spec);
+      text = spec.empty() ? effects_->format(v.scalar) : effects_->format(v.scalar, spec);
     } else if (v.kind == VKind::String) {
       text = spec.empty() ? v.text : effects_->format(v.text, spec);
     } else if (v.is_array()) {
@@ -373,46 +333,73 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
   return Value::of_string(out);
 }
 
+// A long literal of plain numbers: what literal_of() makes of its elements.
+static Value number_array(const syntax::NumberArray& n, DType default_float) {
+  auto l = std::make_shared<HostLiteral>();
+  for (const int64_t d : n.shape) l->shape.push_back(d);
+  l->constant = true;
+  bool floats = false, large = false;
+  for (const auto& x : n.numbers) floats = floats || x.is_float;
+  l->values.reserve(n.numbers.size());
+  for (const auto& x : n.numbers) {
+    const Scalar whole = x.negative ? Scalar::of_int(static_cast<int64_t>(0 - x.integer))
+                                    : host_number(Scalar{DType::U64, static_cast<int64_t>(x.integer), 0});
+    const double real = x.negative ? -x.real : x.real;
+    const Scalar s = x.is_float ? Scalar{DType::F64, 0, real} : floats ? whole.cast(DType::F64) : whole;
+    large = large || s.dtype == DType::U64;
+    l->values.push_back(s);
+  }
+  auto a = std::make_shared<ArrayData>();
+  a->type = ir::Type::of(floats ? default_float : large ? DType::U64 : DType::I64, l->shape);
+  a->literal = std::move(l);
+  return Value::of_array(a);
+}
+
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
+  if (e.numbers) {
+    GK_CHECK(poll(e.span));
+    return number_array(*e.numbers, default_float_);
+  }
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)
                     .help("use `zeros(f32[0])`"));
   std::vector<Value> items;
-  auto wanted = std::exchange(literal_dtype_, std::nullopt);
   for (const auto& x : e.elements) {
-    if (x->kind == ExprKind::ArrayLit) literal_dtype_ = wanted;
-    GK_TRY(auto v, eval(*x, scope));
-    literal_dtype_ = std::nullopt;
+    GK_TRY(auto v, eval_after(items, *x, scope));
     if (v.is_unknown()) return v;
     if (!v.is_scalar() && !v.is_array())
       return fail(ErrorKind::Type, "E0202", fmt::format("an array holds numbers, not {}", describe(v)),
                   x->span);
     items.push_back(std::move(v));
   }
-  // The dtype all elements meet in; weak ones adapt.
+  // The dtype all elements meet in; numbers without one adapt, and alone make an array without one.
   Value common = items[0];
+  bool adopts = is_number(common) || common.is_literal();
   for (size_t i = 1; i < items.size(); ++i) {
-    auto t = common_dtype(common, items[i], "stack", e.elements[i]->span);
-    if (!t) return fail(std::move(t.error()));
-    bool weak = common.is_scalar() && common.weak && items[i].is_scalar() && items[i].weak;
-    common = Value::unknown_scalar(*t, weak);
+    const bool adopts_too = is_number(items[i]) || items[i].is_literal();
+    GK_TRY(auto met, common_dtype(common, items[i], "stack", e.elements[i]->span));
+    adopts = adopts && adopts_too;
+    common = adopts ? Value::unknown_host(is_bool(met.dtype)        ? DType::Bool
+                                          : gk::is_float(met.dtype) ? DType::F64
+                                                                    : DType::I64)
+                    : Value::unknown_scalar(met.dtype);
   }
-  DType t = common.is_array() ? common.array->type.dtype : strengthen(common).scalar.dtype;
-  if (wanted && common.is_scalar() && common.weak) {
-    GK_CHECK(cast_weak(common, *wanted, e.span));
-    t = *wanted;
-  }
-  bool all_known = true;
-  for (const auto& v : items) all_known = all_known && v.is_scalar();
-  if (all_known) {
-    ir::Type type{t, {ir::Dim::known(static_cast<int64_t>(items.size()))}};
-    if (!running()) return Value::of_array(trace_->pending(type, -1));
-    if (items.size() > 8) {
-      interp::Array a = interp::Array::zeros(t, type.shape());
-      for (size_t i = 0; i < items.size(); ++i) a.set(static_cast<int64_t>(i), items[i].scalar.cast(t));
-      GK_TRY(auto r, constant_array(a, e.span));
-      return Value::of_array(r);
+  const bool on_host =
+      std::all_of(items.begin(), items.end(), [](const Value& v) { return v.is_scalar() || v.is_literal(); });
+  if (adopts && on_host) return literal_of(items, e);
+  const DType t = alone(common);
+  if (running() && items.size() > 8 &&
+      std::all_of(items.begin(), items.end(), [](const Value& v) { return v.is_scalar(); })) {
+    interp::Array a = interp::Array::zeros(t, Shape{static_cast<int64_t>(items.size())});
+    for (size_t i = 0; i < items.size(); ++i) {
+      Value x = items[i];
+      if (x.weak) {
+        GK_TRY(x, cast_weak(x, t, e.elements[i]->span));
+      }
+      a.set(static_cast<int64_t>(i), x.scalar.cast(t));
     }
+    GK_TRY(auto r, constant_array(a, e.span));
+    return Value::of_array(r);
   }
   ArrayPtr first;
   std::vector<ArrayPtr> parts;

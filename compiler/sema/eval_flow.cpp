@@ -36,10 +36,25 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
   if (!c.is_unknown()) {
     bool scalar_bool = (c.is_scalar() && is_bool(c.scalar.dtype)) ||
                        (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!scalar_bool)
-      return fail(make_error(ErrorKind::Type, "E0208",
-                             fmt::format("a condition is a scalar bool, not {}", describe(c)), s.rhs->span)
-                      .help("compare it, or use `any(…)` or `all(…)`"));
+    if (!scalar_bool) return fail(not_a_condition(c, *s.rhs, "a condition is"));
+  }
+  HeldNumbers held;
+  if (c.is_array() && rolling_ == 0) {
+    std::set<std::string> names;
+    rebound_outside(s, names);
+    const auto arm = [&](bool then) {
+      return [&, then](const ScopePtr& in) -> Result<void> {
+        if (then) {
+          GK_CHECK(exec_block(*s.body, in, nullptr));
+        } else if (s.else_body) {
+          GK_CHECK(exec_block(*s.else_body, in, nullptr));
+        } else if (s.else_if) {
+          GK_CHECK(exec(*s.else_if, in, nullptr));
+        }
+        return {};
+      };
+    };
+    GK_TRY(held, hold_numbers(names, scope, {arm(true), arm(false)}, &s, s.span));
   }
   if (c.is_array() && running() && !capturing()) {
     GK_CHECK(refuse_in_capture("reading a condition back", s.rhs->span));
@@ -80,19 +95,43 @@ Result<Flow> Evaluator::exec_if(const Stmt& s, const ScopePtr& scope, Value* val
 }
 
 Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
+  HeldNumbers held;
+  // The condition, as it is once the numbers that the body rebinds have their dtypes.
+  auto condition = [&, typed = false](const std::function<void()>& forget,
+                                      const std::function<void()>& restore) mutable -> Result<Value> {
+    forget();
+    GK_TRY(auto c, eval(*s.rhs, scope));
+    if (typed || !c.is_array() || rolling_ > 0) return c;
+    typed = true;
+    restore();
+    std::set<std::string> names;
+    rebound_outside(s, names);
+    const auto body = [&](const ScopePtr& in) -> Result<void> {
+      GK_CHECK(exec_block(*s.body, in, nullptr));
+      return {};
+    };
+    GK_TRY(held, hold_numbers(names, scope, {body}, &s, s.span));
+    forget();
+    if (!held.changed() || may_write(*s.rhs, scope)) return c;
+    return eval(*s.rhs, scope);
+  };
   if (!running()) {
     std::set<std::string> names;
     assigned_names(s, names);
-    auto before = snapshot(names, scope);
-    forget_scalars(names, scope);
-    GK_TRY(auto c, eval(*s.rhs, scope));
+    std::vector<std::pair<Variable*, Value>> before;
+    const auto forget = [&] {
+      before = snapshot(names, scope);
+      forget_scalars(names, scope);
+    };
+    const auto restore = [&] {
+      for (auto& [var, old] : before) var->get() = old;
+    };
+    GK_TRY(auto c, condition(forget, restore));
     bool ok = c.is_unknown() || (c.is_scalar() && is_bool(c.scalar.dtype)) ||
               (c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype));
-    if (!ok)
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
+    if (!ok) return fail(not_a_condition(c, *s.rhs, "a condition is"));
     if (c.is_array() && capturing()) {
-      for (auto& [var, old] : before) var->get() = old;
+      restore();
       GK_CHECK(device_while(s, scope, c.array));
       return Flow::Next;
     }
@@ -102,7 +141,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
   }
   while (true) {
     GK_CHECK(poll(s.span));
-    GK_TRY(auto c, eval(*s.rhs, scope));
+    GK_TRY(auto c, condition([] {}, [] {}));
     const bool of_device = c.is_array() && c.array->type.rank() == 0 && is_bool(c.array->type.dtype);
     if (of_device && capturing()) {
       GK_CHECK(device_while(s, scope, c.array));
@@ -115,9 +154,7 @@ Result<Flow> Evaluator::exec_while(const Stmt& s, const ScopePtr& scope) {
         c = Value::of_scalar(b);
       }
     }
-    if (!c.is_scalar() || !is_bool(c.scalar.dtype))
-      return fail(ErrorKind::Type, "E0208", fmt::format("a condition is a scalar bool, not {}", describe(c)),
-                  s.rhs->span);
+    if (!c.is_scalar() || !is_bool(c.scalar.dtype)) return fail(not_a_condition(c, *s.rhs, "a condition is"));
     if (!c.scalar.i) return Flow::Next;
     GK_TRY(auto flow, exec_block(*s.body, scope, nullptr));
     if (flow == Flow::Break) return Flow::Next;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 #include "compiler/syntax/parse.h"
 
@@ -14,6 +15,8 @@ namespace gk::sema {
 using syntax::AssignOp;
 using syntax::BinaryOp;
 using syntax::BindKind;
+using syntax::Expr;
+using syntax::ExprKind;
 using syntax::Stmt;
 using syntax::StmtKind;
 
@@ -74,6 +77,7 @@ Result<void> Evaluator::poll(Span span) {
 
 std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
   errors_.clear();
+  followed_calls_.clear();
   declare_functions(module, scope);
   defined_.clear();
   scope->begun = false;
@@ -89,11 +93,13 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
       over = running() || flow.error().kind == ErrorKind::Interrupted;
       record(std::move(flow.error()));
-      if (over) {
-        // What was piled up for the failed statement is dropped; names keep what they had.
-        trace_ = std::make_unique<Trace>(running());
-        break;
-      }
+    }
+    // A statement may have told its mistakes itself.
+    over = over || errors_.size() >= kMostErrors;
+    if (over) {
+      // What was piled up for the failed statement is dropped; names keep what they had.
+      drop_trace();
+      break;
     }
   }
   for (size_t i = 0; i < later_.size() && !over; ++i) {
@@ -120,6 +126,7 @@ void Evaluator::declare_functions(const syntax::Module& module, const ScopePtr& 
     v->value.callable->kernel = s->kernel;
     v->value.callable->scope = scope;
     remember(scope);
+    ++definitions_;
     scope->names[s->kind == StmtKind::Fn ? s->fn->name : s->kernel->name] = v;
   }
 }
@@ -137,10 +144,17 @@ Result<void> Evaluator::define_once(const std::string& name, Span span, bool aga
 Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scope) {
   auto r = exec_block(body, scope, nullptr);
   if (!r) {
-    trace_ = std::make_unique<Trace>(running());
+    drop_trace();
     return fail(std::move(r.error()));
   }
   return flush(body.span);
+}
+
+Result<void> Evaluator::run_bench(const syntax::Block& body, const ScopePtr& scope) {
+  const bool outer = std::exchange(benching_, true);
+  auto r = run_body(body, scope);
+  benching_ = outer;
+  return r;
 }
 
 Result<Flow> Evaluator::exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value) {
@@ -172,6 +186,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(check_stack(s.span));
   GK_CHECK(bound_trace(s.span));
   bool unit = eager_depth_ == 0 && !capturing();
+  Value measured;  // alive until the unit is flushed, which gives it a home
   if (s.kind != StmtKind::Pragma) scope->begun = true;
   switch (s.kind) {
     case StmtKind::Let: GK_CHECK(exec_let(s, scope)); break;
@@ -179,7 +194,10 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::ExprStmt: {
       if (!running() && !value) GK_CHECK(refuse_continuation(s));
       GK_TRY(auto v, eval(*s.rhs, scope));
-      if (value && !s.muted) *value = std::move(v);
+      if (value && !s.muted)
+        *value = std::move(v);
+      else if (benching_ && call_depth_ == 0)
+        measured = std::move(v);
       break;
     }
     case StmtKind::For: return exec_for(s, scope);
@@ -205,6 +223,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->fn = s.fn;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.fn->name] = v;
       // Once, however often the body around it is followed.
       if (!running() && checked_functions_.insert(s.fn.get()).second) GK_CHECK(check_function(*s.fn, scope));
@@ -220,6 +239,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->value.callable->kernel = s.kernel;
       v->value.callable->scope = scope;
       remember(scope);
+      ++definitions_;
       scope->names[s.kernel->name] = v;
       if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
       break;
@@ -243,6 +263,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       v->span = s.name_span;
       v->value.kind = VKind::Type;
       v->value.type_def = def;
+      ++definitions_;
       scope->names[s.name] = v;
       break;
     }
@@ -259,6 +280,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
     case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
   }
   if (unit) GK_CHECK(flush(s.span));
+  GK_CHECK(check_places(scope, s.span));
   return Flow::Next;
 }
 
@@ -275,6 +297,9 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     var->kind = s.bind;
     var->span = b.name_span;
     var->depth = bodies_.size();
+    var->capture_depth = capture_depth_;
+    if (s.bind == BindKind::Const) ++definitions_;
+    var->unit = trace_->root().id();
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -288,11 +313,9 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
                       parsed.module.span);
         GK_TRY(v, eval(*parsed.module.stmts[0]->rhs, scope));
       } else if (b.init) {
-        if (b.type && b.init->kind == syntax::ExprKind::ArrayLit) literal_dtype_ = parse_dtype(b.type->name);
         ++eager_depth_;
         auto r = eval(*b.init, scope);
         --eager_depth_;
-        literal_dtype_ = std::nullopt;
         if (!r) return fail(std::move(r.error()));
         v = std::move(*r);
       } else if (b.type) {
@@ -307,126 +330,170 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       if (b.type) {
         GK_TRY(v, conform(v, *b.type, scope, false, at, fmt::format("`{}`", b.name)));
       }
+      GK_TRY(v, settled(v, at));
       bool stays = b.type && b.type->placement == "host";
       if (running() && !stays) {
         GK_TRY(v, to_device(v, at));
       }
       if (s.bind == BindKind::Const) {
-        if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown())
+        if (!v.is_scalar() && v.kind != VKind::String && v.kind != VKind::Type && !v.is_unknown()) {
+          // As what it should be, for what is said of its uses.
+          var->kind = BindKind::Let;
+          var->value = v;
           return fail(
               make_error(ErrorKind::Type, "E0212",
                          fmt::format("a const is a host value known at compile time, not {}", describe(v)),
                          at)
-                  .help("use `let`"));
+                  .help(fmt::format("declare it `let {}`; functions and kernels are given it as an argument",
+                                    b.name)));
+        }
         if (v.is_scalar() && !v.known && !running())
           return fail(
               make_error(ErrorKind::Type, "E0212", "the value of a const must be known at compile time", at)
-                  .help("use `let`"));
+                  .help(fmt::format("declare it `let {}`; functions and kernels are given it as an argument",
+                                    b.name)));
         if (!v.is_scalar() || !is_integer(v.scalar.dtype)) v.text = v.kind == VKind::String ? v.text : "";
         if (v.is_scalar()) v.text = b.name;
         var->value = v;
       } else {
         bool immutable_scalar = s.bind == BindKind::Let;
-        var->value = bind_value(v);
+        GK_TRY(var->value, bind_value(v, at));
         if (var->value.is_scalar() && immutable_scalar && is_integer(var->value.scalar.dtype))
           var->value.text = b.name;
         else if (var->value.is_scalar())
           var->value.text.clear();
-        for_each_array(var->value, [&](const ArrayPtr& a) {
-          if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-        });
+        name_arrays(var->value, b.name);
       }
       return {};
     };
     auto r = bind();
     if (b.name != "_") scope->names[b.name] = var;
-    if (!r) return r;
+    if (!r) {
+      // The names that follow are bound all the same: that they were not would be said as a mistake of its
+      // own.
+      const bool last = &b == &s.bindings.back();
+      if (last || running() || r.error().kind == ErrorKind::Interrupted || mistakes_ > kMostMistakes)
+        return r;
+      record(std::move(r.error()));
+      continue;
+    }
     if (running() && eager_depth_ == 0 && !capturing()) {
       GK_CHECK(flush(s.span));
-      for_each_array(var->value, [&](const ArrayPtr& a) {
-        if (a->storage && a->storage->name.empty()) a->storage->name = b.name;
-      });
+      name_arrays(var->value, b.name);
     }
   }
   return {};
 }
 
+namespace {
+
+// Whether evaluating it changes no variable, so that nobody can tell in which order it is done.
+bool changes_nothing(const Expr& e) {
+  switch (e.kind) {
+    case ExprKind::Int:
+    case ExprKind::Float:
+    case ExprKind::Bool:
+    case ExprKind::String:
+    case ExprKind::Name: return true;
+    case ExprKind::FString:
+      return std::all_of(e.elements.begin(), e.elements.end(),
+                         [](const auto& part) { return changes_nothing(*part); });
+    case ExprKind::Binary: return changes_nothing(*e.lhs) && changes_nothing(*e.rhs);
+    default: return false;
+  }
+}
+
+// The texts that `s += e` or `s = s + e + …` appends to the text `s`; empty where it is no such statement.
+std::vector<const Expr*> appended(const Stmt& s) {
+  if (s.elementwise || s.lhs->kind != ExprKind::Name) return {};
+  std::vector<const Expr*> pieces;
+  if (s.assign_op == AssignOp::Add) {
+    pieces = {s.rhs.get()};
+  } else if (s.assign_op == AssignOp::Set) {
+    const Expr* e = s.rhs.get();
+    for (; e->kind == ExprKind::Binary && e->binary == BinaryOp::Add; e = e->lhs.get())
+      pieces.insert(pieces.begin(), e->rhs.get());
+    if (e->kind != ExprKind::Name || e->text != s.lhs->text) return {};
+  }
+  const bool apart =
+      std::all_of(pieces.begin(), pieces.end(), [](const Expr* p) { return changes_nothing(*p); });
+  return apart ? pieces : std::vector<const Expr*>();
+}
+
+}  // namespace
+
+// A text that grows piece by piece is not copied for each piece.
+Result<bool> Evaluator::append_text(const Stmt& s, const ScopePtr& scope) {
+  const std::vector<const Expr*> pieces = appended(s);
+  if (!running() || capturing() || !bodies_.empty() || pieces.empty()) return false;
+  auto var = lookup(s.lhs->text, scope);
+  if (!var || var->kind != BindKind::Var || var->is_param || var->get().kind != VKind::String) return false;
+  std::string more;
+  for (const Expr* p : pieces) {
+    GK_TRY(auto v, eval(*p, scope));
+    if (v.kind != VKind::String) return false;
+    more += v.text;
+  }
+  var->get().text += more;
+  return true;
+}
+
 Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
-  auto op_of = [](AssignOp op) {
-    switch (op) {
-      case AssignOp::Add: return BinaryOp::Add;
-      case AssignOp::Sub: return BinaryOp::Sub;
-      case AssignOp::Mul: return BinaryOp::Mul;
-      default: return BinaryOp::Div;
-    }
-  };
+  GK_TRY(const bool appended, append_text(s, scope));
+  if (appended) return {};
   ++eager_depth_;
   auto r = eval(*s.rhs, scope);
   --eager_depth_;
+  if (auto none = undeclared(s, scope)) return fail(r ? std::move(*none) : std::move(r.error()));
   if (!r) return fail(std::move(r.error()));
   Value v = std::move(*r);
   if (v.kind == VKind::None)
     return fail(ErrorKind::Type, "E0202", "this gives no value to assign", s.rhs->span);
-  if (s.assign_op != AssignOp::Set) {
-    // `x[m] .+= e` computes on the whole of x and keeps what the mask selects.
-    GK_TRY(auto masked, masked_base(*s.lhs, scope));
-    Value old = masked.value_or(Value::none());
-    if (!masked) {
-      GK_TRY(old, eval(*s.lhs, scope));
-    }
-    GK_TRY(v, binary(op_of(s.assign_op), old, v, nullptr, s.op_span));
-  }
+  const bool combines = s.assign_op != AssignOp::Set;
   if (!s.elementwise) {
-    if (s.lhs->kind != syntax::ExprKind::Name)
+    if (combines) {
+      GK_TRY(auto old, eval(*s.lhs, scope));
+      GK_TRY(v, binary(combining(s.assign_op), old, v, nullptr, s.op_span));
+    }
+    if (s.lhs->kind != ExprKind::Name) {
+      if (auto target = place(*s.lhs, scope); target && *target && (*target)->is_scalar())
+        return fail(no_storage(s, **target, scope));
       return fail(
           make_error(ErrorKind::Type, "E0403",
                      fmt::format("`{}` rebinds names; a field or an element is a place", written(s.op_span)),
                      s.lhs->span)
               .help(fmt::format("write to it with `.{}`", written(s.op_span))));
+    }
     if (s.lhs->text == "_") return {};
-    Error why;
-    auto var = lookup(s.lhs->text, scope, s.lhs->span, &why);
-    if (!var) return fail(std::move(why));
-    if (var->kind != BindKind::Var || var->is_param) {
-      Error e = make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", s.lhs->text),
-                           s.lhs->span);
-      if (var->is_param)
-        return fail(std::move(e)
-                        .label(var->span, "a parameter")
-                        .help("use a `var` of its own, or `.=` if it is `mut`"));
-      return fail(std::move(e)
-                      .label(var->span, var->kind == BindKind::Const ? "declared const" : "declared with let")
-                      .help(fmt::format("declare it `var {}`", s.lhs->text)));
-    }
+    auto var = lookup(s.lhs->text, scope);
+    if (var->kind != BindKind::Var || var->is_param) return fail(not_rebindable(*s.lhs, *var));
     // Rebinding a name from outside a capture would not happen at launch.
-    for (auto sc = scope; sc; sc = sc->parent) {
-      if (sc->names.contains(s.lhs->text)) break;
-      if (sc->capture_boundary && !var->value.is_unknown())
-        return fail(
-            make_error(
-                ErrorKind::Capture, "E0702",
-                fmt::format("`{}` is from outside the capture and cannot be rebound in it", s.lhs->text),
-                s.lhs->span)
-                .note("a capture records work on arrays; a name is bound once, when the capture is made")
-                .help(fmt::format("write to its storage: `{} .= …`", s.lhs->text)));
-    }
-    std::string old_name;
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage) old_name = a->storage->name;
-    });
-    Value bound = bind_value(v);
+    if (var->capture_depth < capture_depth_ && !var->value.is_unknown()) return fail(frozen(s, *var));
+    GK_TRY(v, settled(v, s.rhs->span));
+    if (var->assigned) var->assigned->push_back(v);
+    GK_TRY(v, held_value(*var, std::move(v), s.rhs->span));
+    GK_TRY(auto bound, bind_value(v, s.rhs->span));
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
     var->value = std::move(bound);
-    for_each_array(var->value, [&](const ArrayPtr& a) {
-      if (a->storage && a->storage->name.empty()) a->storage->name = s.lhs->text;
-    });
+    ++var->changes;
+    if (var->captured) ++captured_changes_;
+    var->changed = s.span;
+    name_arrays(var->value, s.lhs->text);
     return {};
   }
-  GK_TRY(auto target, place(*s.lhs, scope));
-  if (target) return write_place(*target, v, s.lhs->span, s.rhs->span);
-  GK_TRY(auto base, place(*s.lhs->lhs, scope));
-  return write_indexed(*base, *s.lhs, v, scope, s.rhs->span);
+  // The right side is as if first, whatever the indices on the left do and whichever part is written first.
+  if (v.is_aggregate() || may_write(*s.lhs, scope)) {
+    GK_TRY(v, hold(v, s.rhs->span));
+  }
+  GK_TRY(auto target, find_place(*s.lhs, scope));
+  if (target.part_of) return write_indexed(*target.part_of, s, std::move(v), scope);
+  if (target.value->kind != VKind::Unknown && !target.value->is_array() && !target.value->is_aggregate())
+    return fail(no_storage(s, *target.value, scope));
+  if (combines) {
+    GK_TRY(v, binary(combining(s.assign_op), *target.value, v, nullptr, s.op_span));
+  }
+  return write_place(*target.value, v, s.lhs->span, s.rhs->span);
 }
 
 }  // namespace gk::sema

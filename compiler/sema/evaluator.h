@@ -2,9 +2,9 @@
 // extents and some host values, and reports every mistake it can prove; running it has all values, piles
 // array operations up in a Trace and hands them to Effects statement by statement. Owns names, typing and the
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
-// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, arith, index, place, call,
-// kernel_call, types, modules, builtins_*, graphs, captured_fn, loops, conditional, join, tests,
-// checked_calls.
+// printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, names, mistakes, arith,
+// numbers, held_numbers, index, place, sharing, call, kernel_call, types, modules, builtins_*, graphs,
+// captured_fn, loops, conditional, join, tests, checked_calls.
 #pragma once
 
 #include <array>
@@ -14,9 +14,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/sema/captured_calls.h"
+#include "compiler/sema/changes.h"
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/effects.h"
+#include "compiler/sema/held_numbers.h"
 #include "compiler/sema/kernel_lower.h"
+#include "compiler/sema/prologue.h"
+#include "compiler/sema/shared_calls.h"
 #include "compiler/sema/trace.h"
 #include "compiler/sema/value.h"
 #include "compiler/syntax/source.h"
@@ -35,10 +40,17 @@ struct EvalOptions {
     std::function<Result<std::string>()> read;
   };
   std::function<Result<ImportedFile>(const std::string& path, Span from)> importer;
+  /// Told once for each line: what the program does is allowed, but hardly meant.
+  std::function<void(const Error&)> warn;
   std::function<bool()> interrupted;  // asked while checking; running asks Effects
   int64_t max_capture_nodes = 200'000;
   int64_t max_eager_nodes = 4'000;  // flush a longer trace early
 };
+
+/// Checking a program ends at so many errors.
+inline constexpr size_t kMostErrors = 1000;
+/// What a name is expected to stand for where it is written.
+enum class Meant : uint8_t { Value, Call, Type, Place };
 
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
@@ -47,14 +59,18 @@ struct CallArg {
   std::string name;
   Value value;
   Span span{};
-  Value* place = nullptr;  // `mut`
+  Value* place = nullptr;             // `mut` …
+  std::shared_ptr<Aggregate> within;  // … and what keeps it
   bool is_mut = false;
+  std::shared_ptr<const Value> given;  // what was written, where `value` was held since
 };
 struct Call {
   std::string callee;
-  Span span{};
+  Span span{}, callee_span{};
   std::vector<CallArg> args;
 };
+
+class CallKey;
 
 class Evaluator {
  public:
@@ -68,6 +84,8 @@ class Evaluator {
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   /// The same, and the variables of `scope` hold afterwards what they held before.
   Result<void> run_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
+  /// As run_body(); what its statements evaluate is computed, also where nothing uses it.
+  Result<void> run_bench(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   Result<void> check_apart(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
 
   /// Work asked for by the host program, as one unit of its own: what `make` piles up runs when it returns;
@@ -88,6 +106,7 @@ class Evaluator {
   std::map<std::string, Imported> modules;  // by ImportedFile::id
   /// Which overrides found their const.
   std::set<std::string> used_defines;
+  bool used_args = false;  // the program looks at its arguments
   std::vector<std::shared_ptr<syntax::Module>> kept_modules;
 
   // ---- shared by the parts (public so that builtins are free functions)
@@ -101,6 +120,7 @@ class Evaluator {
   void declare_functions(const syntax::Module& module, const ScopePtr& scope);
   Result<void> define_once(const std::string& name, Span span, bool again);
   Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
+  Result<bool> append_text(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_assign(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_while(const syntax::Stmt& s, const ScopePtr& scope);
@@ -134,6 +154,11 @@ class Evaluator {
   /// A long `for` as a loop on the device; false, and nothing has changed: it cannot be one.
   Result<bool> try_device_for(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
                               int64_t hi);
+  /// The numbers among `names` in the dtypes that the body `arms` gives them, from now on.
+  Result<HeldNumbers> hold_numbers(const std::set<std::string>& names, const ScopePtr& scope,
+                                   const Arms& arms, const void* body, Span span);
+  /// `v`, which is assigned to `var`, as `var` holds it.
+  Result<Value> held_value(const Variable& var, Value v, Span span);
   /// To be called before `var` is given another value.
   void note_rebinding(const std::shared_ptr<Variable>& var, Span span);
   /// E0719 where a body ends by jumping out of it.
@@ -141,35 +166,90 @@ class Evaluator {
 
   // expressions
   Result<Value> eval(const syntax::Expr& e, const ScopePtr& scope);
-  Result<Value> eval_name(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> eval_name(const syntax::Expr& e, const ScopePtr& scope, Meant meant = Meant::Value);
   Result<Value> eval_if(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_fstring(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_array_literal(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> literal_of(const std::vector<Value>& items, const syntax::Expr& e);
   Result<Value> eval_field(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_index(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_call(const syntax::Expr& e, const ScopePtr& scope);
+  /// From left to right; what `f`, where it is known, makes of array literals.
+  Result<Call> eval_arguments(const syntax::Expr& call, const Value& f, const ScopePtr& scope);
+  /// Evaluates `e`; the values so far are held first if that may write to a place.
+  Result<Value> eval_after(std::vector<Value>& before, const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_launch(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_capture(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_approx(const Value& a, const Value& b, const syntax::Expr& e, double rtol, double atol);
   Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope,
                                 const char* what);  // -1: unknown
-  std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope, Span span, Error* why);
+
+  // names (names.cpp)
+  /// What `name` stands for; null: nothing, or something that a function does not see, which is `*hidden`
+  /// then.
+  std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope,
+                                   std::shared_ptr<Variable>* hidden = nullptr) const;
+  /// The error of a name that `lookup` does not find: E0401, or E0407 where it is hidden from a function.
+  Error unknown_name(std::string_view name, const ScopePtr& scope, Span span, Meant meant) const;
+  Error hidden_name(std::string_view name, const Variable& v, Span span, Meant meant) const;
+  Error unknown_member(std::optional<Error> e, const syntax::Expr& field, const Scope* module) const;
+  Error unknown_field(const Value& base, const syntax::Expr& e, const ScopePtr& scope) const;
+  /// `e`, which the callee of `call` gave, with what gk has for such a call.
+  Error unknown_callee(Error e, const syntax::Expr& call, const ScopePtr& scope) const;
+  // mistakes.cpp
+  /// E0401 or E0407 where what an assignment writes has no declaration.
+  std::optional<Error> undeclared(const syntax::Stmt& s, const ScopePtr& scope);
+  Error not_rebindable(const syntax::Expr& target, const Variable& var) const;
+  Error frozen(const syntax::Stmt& s, const Variable& var) const;
+  Error no_storage(const syntax::Stmt& s, const Value& target, const ScopePtr& scope) const;
+  Result<void> refuse_extents(const Call& call, const Value* value) const;
+  Error not_a_list(const Call& call) const;
+  void warn_of_power(const syntax::Expr& e);
+  Error bound_tightly(Error e, const syntax::Expr& around, const syntax::Expr& inner) const;
+  /// E0212; `what`: "an extent".
+  Error not_on_host(const Value& v, const syntax::Expr& e, std::string_view what) const;
+  /// `what`: "a condition is".
+  Error not_a_condition(const Value& v, const syntax::Expr& e, std::string_view what) const;
+  /// Whether `name` is found only beyond the edge of a capture.
+  std::optional<std::string> as_call(std::string_view f, const std::string& first,
+                                     const std::vector<syntax::Arg>* args, const ScopePtr& scope) const;
 
   // arithmetic (arith.cpp)
   Result<Value> unary(syntax::UnaryOp op, const Value& v, Span span);
   Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where,
                        Span span);
   Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
+  Result<Value> typed_scalars(ir::Op op, const std::vector<Value>& args, DType t, Span span);
+
+  // what has no dtype of its own (numbers.cpp)
   Result<Value> cast(const Value& v, DType t, Span span);
-  /// A weak scalar in the dtype of what it meets: `other`, or a place or a declared type.
+  /// A host number in the dtype of what it meets: `other`, or a place or a declared type.
   Result<Value> cast_weak(const Value& v, DType t, Span span, const Value* other = nullptr);
-  Value strengthen(const Value& v) const;  // alone: i64, or the default float
-  Result<DType> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
+  DType alone(const Value& v) const;       // of a scalar or array that meets nothing
+  Value strengthen(const Value& v) const;  // a host number in the dtype that it has alone
+  /// Whether a captured function's call that is being traced gave some of the numbers, see Note [Prologues].
+  static bool comes_from_call(const Value& v) { return v.is_scalar() && v.scalar.origin(); }
+  static bool comes_from_call(const std::vector<Value>& args);
+  /// `step` on these numbers, now and at each later call.
+  Result<Value> on_host(const std::vector<Value>& args, HostStep step);
+  static Result<Value> negated_literal(const Value& v, Span span);
+  Result<Value> settled(const Value& v, Span span);  // an array literal likewise: it was given a name
+  struct Meeting {
+    DType dtype;
+    bool host;  // both are numbers without a dtype: it is the kind of what they give, I64, F64 or Bool
+  };
+  Result<Meeting> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
   Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);
+  Result<ArrayPtr> scalar_array(const HostScalar& s, bool constant, Span span);
+  Result<ArrayPtr> literal_array(const ArrayPtr& a, DType t, bool convert, Span span);
+  Result<ArrayPtr> typed_number(const ArrayPtr& a, DType t, Span span);
+  Result<Value> host_arithmetic(ir::Op op, const std::vector<Value>& args, Span span);
+  Result<Value> device_arithmetic(ir::Op op, const std::vector<Value>& args, Span span);
   Result<ArrayPtr> broadcast_to(const ArrayPtr& a, const ir::Dims& dims, Span span);
   Result<Value> matmul(const Value& a, const Value& b, Span span);
-  Result<Value> reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span);
+  Result<Value> reduce(ir::Op op, const Value& v, std::vector<int64_t> axes, bool keepdims, Span span,
+                       std::optional<DType> dtype = std::nullopt);
 
   // emission: one IR node, typed by the op table
   Result<ArrayPtr> emit(ir::Op op, const std::vector<ArrayPtr>& operands, ir::Attrs attrs, Span span,
@@ -192,23 +272,37 @@ class Evaluator {
   Result<void> materialise(const ArrayPtr& a, Span span);
   Result<Value> to_device(const Value& v,
                           Span span);  // what was read from a file and is bound without `host`
-  Value hold(const Value& v);          // the value of now, whatever is written later
-  Value bind_value(const Value& v);    // what a new name holds: aliases where bound already
-  Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);  // variable, field or list element
-  Result<Value*> mut_argument(const syntax::Expr& e, const ScopePtr& scope);  // never null
+  /// A variable, a field or a list element; or a part of an array, which `part_of` then is.
+  struct Place {
+    Value* value = nullptr;
+    Value* part_of = nullptr;
+    std::shared_ptr<Aggregate> within;  // keeps it where the name around is given another value
+  };
+  Result<Place> find_place(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value*> place(const syntax::Expr& e, const ScopePtr& scope);      // null: a part of an array
+  Result<Value*> mut_argument(const syntax::Expr& e, const Place& place);  // never null
   /// `v` in the dtype of a place of type `t`. Errors: E0211 where that is no promotion.
   Result<ArrayPtr> value_to_write(const Value& v, const ir::Type& t, Span span);
   Result<void> write_place(Value& target, const Value& v, Span span, Span value_span);
-  Result<void> write_indexed(Value& target, const syntax::Expr& target_expr, const Value& v,
-                             const ScopePtr& scope, Span value_span);
+  /// `op`: combines the part as it is with `v`, or Set.
+  Result<void> write_indexed(Value& target, const syntax::Stmt& s, Value v, const ScopePtr& scope);
+
+  // who shares a storage with whom, see Note [Places] (sharing.cpp)
+  /// The value of now, whatever is written later.
+  Result<Value> hold(const Value& v, Span span = {});
+  /// What a new name, field or element holds: places of its own.
+  Result<Value> bind_value(const Value& v, Span span = {});
+  Result<void> settle_outside(const ArrayPtr& a, Span span);
   Result<void> overwrite(ArrayPtr& a, const ArrayPtr& v, Span span);
   Result<void> detach_aliases(ArrayData& a, Span span);
   Result<void> detach_for_launch(const std::vector<StoragePtr>& written, Span span);
   Result<void> own(ArrayPtr& a, Span span);  // makes the name an owner of its own storage
+  /// Drops what was piled up; names keep what they had.
+  void drop_trace();
+  /// Under GK_STRESS: E0901 where the names in sight break Note [Places].
+  Result<void> check_places(const ScopePtr& scope, Span span) const;
 
   // indexing (index.cpp)
-  /// The array that `x[mask]` indexes; nullopt for any other expression.
-  Result<std::optional<Value>> masked_base(const syntax::Expr& e, const ScopePtr& scope);
   struct IndexPlan {
     Shape starts, steps;
     ir::Dims extents;           // of the slice, one per axis of the array
@@ -216,6 +310,7 @@ class Evaluator {
     std::vector<int> new_axes;  // positions in the result where `new` stands
     bool whole = true;          // selects everything
     bool known = true;
+    bool unknown = false;  // an index is not known before running: neither is the form of what it gives
     // advanced: one integer array or 0-d device index on one axis, or a mask over the leading axes
     int take_axis = -1;
     ArrayPtr take_index;
@@ -232,6 +327,12 @@ class Evaluator {
   Result<Value> call_lambda(const Value& f, std::vector<Value> args, Span span);
   Result<Value> call_type(const Value& t, Call& call, const ScopePtr& scope);
   Result<Value> call_captured(const Callable& c, Call& call, const ScopePtr& bound);
+  Result<std::shared_ptr<CapturedFn>> trace_captured(const Callable& c, Call& call, const ScopePtr& bound,
+                                                     const CallKey& key);
+  Result<Value> launch_captured(const std::shared_ptr<CapturedFn>& f, const CallKey& key,
+                                const std::vector<Value>& numbers, Span span);
+  /// E0703 where a captured function gives a function that it made.
+  Result<void> check_captured_result(const syntax::FnDef& fn, const Value& v) const;
   Result<Value> run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner);
   Result<Value> launch_kernel(const Callable& c, Call& call, int64_t threads);
   KernelOptions kernel_options(const ScopePtr& scope);
@@ -258,6 +359,10 @@ class Evaluator {
                            const std::vector<syntax::GraphNodeDef>* defs);
   Result<Value> instantiate(const Value& g, Span span);
   Result<void> launch_exec(const Value& e, int64_t times, Span span);
+  /// To be called where a name is read or found as a place.
+  void note_seen(std::string_view name, const std::shared_ptr<Variable>& v);
+  /// Warns of names that stand for something else since the graph was captured.
+  void warn_of_changes(GraphObject& g, Span launch);
 
   // state
   syntax::SourceMap& sources() { return sources_; }
@@ -272,6 +377,22 @@ class Evaluator {
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
+  bool inside_call() const { return call_depth_ > 0; }
+  int& followed_calls(const syntax::FnDef& fn) { return followed_calls_[&fn]; }
+  SharedCalls& shared_calls() { return shared_calls_; }
+  bool rolling() const { return rolling_ > 0; }
+  /// Something is done that a call cannot be spared: printing, files, launches.
+  void note_outside() { ++outside_; }
+  int64_t num_outside() const { return outside_; }
+  /// What functions of files see, as CallKey writes it; good for as long as there are as many definitions.
+  struct Seen {
+    int64_t definitions = -1;
+    std::string text;
+    std::vector<std::shared_ptr<const void>> keepers;
+  };
+  Seen& seen_by(const Callable& c) { return seen_by_[c.fn.get()]; }
+  /// How many constants, functions, kernels, types and modules were defined so far.
+  int64_t num_definitions() const { return definitions_; }
   /// How many mistakes were met, those included that had been told already.
   int64_t num_mistakes() const { return mistakes_; }
 
@@ -280,7 +401,7 @@ class Evaluator {
   static void assigned_names(const syntax::Stmt& s, std::set<std::string>& names);
   /// Whether evaluating `e` may write to a place. What was evaluated before it, left to right, must then be
   /// held.
-  static bool writes(const syntax::Expr& e);
+  static bool may_write(const syntax::Expr& e, const ScopePtr& scope);
   std::vector<std::pair<Variable*, Value>> snapshot(const std::set<std::string>& names,
                                                     const ScopePtr& scope);
   Value join(const Value& a, const Value& b);
@@ -288,7 +409,9 @@ class Evaluator {
 
  private:
   friend struct CaptureGuard;
+  friend struct InsideGuard;
   friend class LoopRoller;
+  friend class Prologue;
 
   // conditional.cpp
   using Settled = std::vector<Rebound>;  // `before`: what the name holds afterwards
@@ -301,7 +424,15 @@ class Evaluator {
   std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
                                         const std::vector<ir::Type>& extra, Span span);
   void apply(const Settled& settled);
+  Result<ArrayPtr> new_holder(const ArrayPtr& a, bool place, Span span);
+  /// E0901, and the loop is not rolled: what follows is done at once.
+  Result<void> refuse_in_roll(Span span);
   std::vector<std::vector<Rebound>> bodies_;  // those now open, innermost last
+
+  // held_numbers.cpp
+  struct NumberForm;
+  bool learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& scope, const Arms& arms);
+  std::map<std::string, std::vector<DType>> held_;  // by body and what is around it
 
   // Functions hold the scope they were defined in, which holds them: these circles are opened at the end.
   void remember(const ScopePtr& scope);
@@ -318,9 +449,14 @@ class Evaluator {
   int eager_depth_ = 0;  // > 0: inside an expression or function: statements do not end the unit
   int rolling_ = 0;      // > 0: a loop body is being traced once
   bool roll_failed_ = false;
+  std::vector<GraphObject::Seen>* seen_ = nullptr;  // by the capture that is being made
+  uint64_t captured_changes_ = 1;  // how often names that a graph was captured with were given another value
+  std::set<std::pair<int32_t, uint32_t>> warned_of_;  // file and begin of the statement
+  Changes changes_;  // in the unit that is being piled up, or by the loop that is being tried
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, CheckedResult> checked_calls_;
+  std::map<const syntax::FnDef*, int> followed_calls_;
   std::set<const syntax::FnDef*> checked_functions_;
   int64_t mistakes_ = 0;
   std::vector<std::pair<const syntax::Stmt*, ScopePtr>>
@@ -331,24 +467,12 @@ class Evaluator {
     bool again;  // may be defined again
   };
   std::map<std::string, Defined> defined_;  // at the top level of the file being checked
-  // A captured function, compiled for one signature.
-  struct CapturedFn {
-    std::shared_ptr<void> handle;
-    ir::Module module;
-    struct SlotSource {
-      int argument = -1;  // leaf of the arguments
-      int result = -1;    // leaf of the result
-      StoragePtr fixed;   // neither
-    };
-    std::vector<SlotSource> slots;
-    std::vector<StoragePtr> results;  // of the last call, by result leaf
-    Value result;                     // the result's structure
-    std::vector<int> written_arguments;
-  };
-  std::map<std::string, std::shared_ptr<CapturedFn>> captured_;
-  std::set<const syntax::FnDef*> frozen_scalars_;  // captured functions whose scalars steer the host
+  SharedCalls shared_calls_;
+  int64_t outside_ = 0;
+  CapturedCalls captured_;
+  std::map<const syntax::FnDef*, Seen> seen_by_;
+  int64_t definitions_ = 0;
   std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;
-  std::optional<DType> literal_dtype_;  // what a declared type asks of the array literal that follows
   int32_t next_symbol_ = 0;
   DType default_float_ = DType::F32;
   /// While a function's body is followed: literals in it are what its own file says.
@@ -368,6 +492,7 @@ class Evaluator {
     const DType outer_;
   };
   bool fuse_ = true, fast_math_ = false, tf32_ = false;
+  bool benching_ = false;  // in the body of a bench: what a statement gives is wanted
 };
 
 // ---- builtins (builtins_*.cpp)
@@ -378,6 +503,8 @@ struct BuiltinInfo {
   std::string_view doc;
   Result<Value> (*call)(Evaluator&, Call&);
 };
+/// An array in the host's memory; see ArrayData::loose.
+Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose);
 const BuiltinInfo* find_builtin(std::string_view name);
 std::vector<const BuiltinInfo*> all_builtins();
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
@@ -29,20 +30,49 @@ StoragePtr conflict(const GraphObject::Node& a, const GraphObject::Node& b) {
 
 std::string label(const StoragePtr& s) { return s->name.empty() ? "an array" : "`" + s->name + "`"; }
 
-bool reaches(const std::vector<GraphObject::Node>& nodes, int from, int to) {
+// The nodes that come before `from` by the declared edges; none below `first` is of interest.
+std::vector<bool> before(const std::vector<GraphObject::Node>& nodes, int from, int first) {
   std::vector<int> stack{from};
   std::vector<bool> seen(nodes.size());
   while (!stack.empty()) {
-    int n = stack.back();
+    const int n = stack.back();
     stack.pop_back();
-    if (n == to) return true;
-    for (int p : nodes[static_cast<size_t>(n)].after)
-      if (!seen[static_cast<size_t>(p)]) {
-        seen[static_cast<size_t>(p)] = true;
-        stack.push_back(p);
-      }
+    for (int p : nodes[static_cast<size_t>(n)].after) {
+      if (p < first || seen[static_cast<size_t>(p)]) continue;
+      seen[static_cast<size_t>(p)] = true;
+      stack.push_back(p);
+    }
   }
-  return false;
+  return seen;
+}
+
+// Which nodes used an array last. A node that comes after these comes after all others that it must come
+// after: the nodes so far are in order among themselves.
+struct LastUses {
+  int writer = -1;
+  std::vector<int> readers;  // since it was written
+};
+using UsesOfArrays = std::unordered_map<const Storage*, LastUses>;
+
+// The nodes that `node`, the next one, must come after, least first.
+std::vector<int> must_follow(const GraphObject::Node& node, const UsesOfArrays& uses) {
+  std::vector<int> out;
+  const auto add = [&](const StoragePtr& s, bool writes) {
+    const auto it = uses.find(s.get());
+    if (it == uses.end()) return;
+    if (it->second.writer >= 0) out.push_back(it->second.writer);
+    if (writes) out.insert(out.end(), it->second.readers.begin(), it->second.readers.end());
+  };
+  for (const auto& s : node.reads) add(s, false);
+  for (const auto& s : node.writes) add(s, true);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+void note_uses(const GraphObject::Node& node, int index, UsesOfArrays& uses) {
+  for (const auto& s : node.reads) uses[s.get()].readers.push_back(index);
+  for (const auto& s : node.writes) uses[s.get()] = {index, {}};
 }
 
 }  // namespace
@@ -52,12 +82,18 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   if (capturing())
     return fail(make_error(ErrorKind::Capture, "E0707", "a capture inside a capture", body.span)
                     .help("make the inner graph first"));
+  GK_CHECK(refuse_in_roll(body.span));
   GK_CHECK(flush(body.span));
   CaptureGuard guard(*this);
+  std::vector<GraphObject::Seen> seen;
+  struct Watch {
+    Evaluator& ev;
+    ~Watch() { ev.seen_ = nullptr; }
+  } watch{*this};
+  seen_ = &seen;
   {
     auto inner = std::make_shared<Scope>();
     inner->parent = scope;
-    inner->capture_boundary = true;
     Value ignored = Value::none();
     ++eager_depth_;
     auto flow = exec_in(body, inner, &ignored);
@@ -69,7 +105,17 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   }
   node->reads = trace_->reads();
   node->writes = trace_->writes();
+  node->seen = std::move(seen);
+  for (auto& x : node->seen)
+    if (auto v = x.var.lock())
+      for_each_array(v->value, [&](const ArrayPtr& a) {
+        if (contains(node->reads, a->storage) || contains(node->writes, a->storage))
+          x.storages.push_back(a->storage);
+      });
+  for (const auto* used : {&node->reads, &node->writes})
+    for (const auto& s : *used) s->captured = true;
   Unit unit = trace_->take();
+  for (const auto& s : unit.slots) s->captured = true;
   unit.span = body.span;
   return unit;
 }
@@ -96,14 +142,26 @@ Result<Value> Evaluator::eval_capture(const Expr& e, const ScopePtr& scope) {
 Result<void> Evaluator::order_nodes(std::vector<GraphObject::Node>& nodes,
                                     const std::vector<syntax::GraphNodeDef>* defs) {
   // Without `after`, edges follow from reads and writes; a written `after` is checked against them.
+  UsesOfArrays uses;
   for (size_t j = 0; j < nodes.size(); ++j) {
     auto& node = nodes[j];
-    if (!node.declared_after)
-      for (size_t i = 0; i < j; ++i)
-        if (conflict(nodes[i], node)) node.after.push_back(static_cast<int>(i));
+    const std::vector<int> needed = must_follow(node, uses);
+    note_uses(node, static_cast<int>(j), uses);
+    if (!node.declared_after) {
+      node.after = needed;
+      continue;
+    }
+    const auto declared = [&](int i) {
+      return std::find(node.after.begin(), node.after.end(), i) != node.after.end();
+    };
+    if (std::all_of(needed.begin(), needed.end(), declared)) continue;
+    std::vector<bool> ordered = before(nodes, static_cast<int>(j), needed.front());
+    if (std::all_of(needed.begin(), needed.end(), [&](int i) { return ordered[static_cast<size_t>(i)]; }))
+      continue;
+    ordered = before(nodes, static_cast<int>(j), 0);
     for (size_t i = 0; i < j; ++i) {
       auto s = conflict(nodes[i], node);
-      if (!s || reaches(nodes, static_cast<int>(j), static_cast<int>(i))) continue;
+      if (!s || ordered[i]) continue;
       Error e = make_error(
           ErrorKind::Capture, "E0701",
           fmt::format("node `{}` must come after node `{}`: both use {}", node.name, nodes[i].name, label(s)),
@@ -129,25 +187,25 @@ Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
   auto g = std::make_shared<GraphObject>();
   g->name = s.name;
   std::vector<Unit> units;
+  std::unordered_map<std::string_view, int> by_name;
   for (const auto& def : s.nodes) {
     GraphObject::Node node;
     node.name = def.name;
     node.span = def.span;
     node.declared_after = def.has_after;
-    for (const auto& other : g->nodes)
-      if (other.name == def.name)
-        return fail(make_error(ErrorKind::Capture, "E0408",
-                               fmt::format("two nodes are called `{}`", def.name), def.name_span)
-                        .label(other.span, "the first"));
+    const auto [same, fresh] = by_name.try_emplace(def.name, static_cast<int>(g->nodes.size()));
+    if (!fresh)
+      return fail(make_error(ErrorKind::Capture, "E0408", fmt::format("two nodes are called `{}`", def.name),
+                             def.name_span)
+                      .label(g->nodes[static_cast<size_t>(same->second)].span, "the first"));
     for (size_t k = 0; k < def.after.size(); ++k) {
-      auto it =
-          std::find_if(g->nodes.begin(), g->nodes.end(), [&](auto& n) { return n.name == def.after[k]; });
-      if (it == g->nodes.end())
+      const auto it = by_name.find(def.after[k]);
+      if (it == by_name.end() || it == same)
         return fail(make_error(ErrorKind::Capture, "E0704",
                                fmt::format("no earlier node is called `{}`", def.after[k]),
                                def.after_spans[k])
                         .note("a node can come after nodes written before it"));
-      node.after.push_back(static_cast<int>(it - g->nodes.begin()));
+      node.after.push_back(it->second);
     }
     GK_TRY(auto unit, capture_block(*def.body, scope, &node));
     unit.name = def.name;
@@ -191,13 +249,20 @@ Result<Value> Evaluator::instantiate(const Value& g, Span span) {
   return v;
 }
 
+Result<void> Evaluator::refuse_in_roll(Span span) {
+  if (rolling_ == 0) return {};
+  roll_failed_ = true;
+  return fail(ErrorKind::Internal, "E0901", "loop not rolled", span);
+}
+
 Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
   if (capturing())
     return fail(make_error(ErrorKind::Unsupported, "E0405",
                            "launching a graph inside a capture is not yet implemented", span)
                     .help("write the work itself in the capture"));
-  if (rolling_ > 0) roll_failed_ = true;
+  GK_CHECK(refuse_in_roll(span));
   if (!running()) return {};
+  note_outside();
   GK_CHECK(flush(span));
   std::shared_ptr<void> exec = v.graph->handle;
   if (v.kind == VKind::Graph) {
@@ -208,6 +273,7 @@ Result<void> Evaluator::launch_exec(const Value& v, int64_t times, Span span) {
     }
     exec = v.graph->exec;
   }
+  warn_of_changes(*v.graph, span);
   for (const auto& n : v.graph->nodes) GK_CHECK(detach_for_launch(n.writes, span));
   auto r = effects_->launch(exec, times);
   if (!r) return fail(std::move(r.error()).at(span));
@@ -238,22 +304,7 @@ Result<Value> Evaluator::eval_launch(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto f, eval(*target.lhs, scope));
     if (f.kind == VKind::Kernel) {
       if (has_times) return fail(ErrorKind::Type, "E0206", "`times` is for graphs", e.span);
-      Call call;
-      call.span = target.span;
-      call.callee = f.callable->kernel->name;
-      for (const auto& a : target.args) {
-        CallArg arg;
-        arg.name = a.name;
-        arg.span = a.value->span;
-        arg.is_mut = a.is_mut;
-        if (a.is_mut) {
-          GK_TRY(arg.place, mut_argument(*a.value, scope));
-          arg.value = *arg.place;
-        } else {
-          GK_TRY(arg.value, eval(*a.value, scope));
-        }
-        call.args.push_back(std::move(arg));
-      }
+      GK_TRY(auto call, eval_arguments(target, f, scope));
       return launch_kernel(*f.callable, call, threads);
     }
   }
@@ -272,6 +323,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   GK_TRY(auto target, eval(*s.target, scope));
   if (target.is_unknown()) return {};
   if (capturing()) return fail(ErrorKind::Capture, "E0703", "an update inside a capture", s.span);
+  GK_CHECK(refuse_in_roll(s.span));
   if (s.body) {
     if (target.kind != VKind::NodeRef)
       return fail(make_error(ErrorKind::Type, "E0705",
@@ -293,11 +345,12 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     auto nodes = g.nodes;
     nodes[index] = node;
     // The graph's order is fixed; what the node now touches must still be ordered by it.
+    const std::vector<bool> ordered = before(nodes, target.node, 0);
     for (size_t i = 0; i < nodes.size(); ++i) {
       if (i == index) continue;
-      int early = static_cast<int>(std::min(i, index)), late = static_cast<int>(std::max(i, index));
       auto shared = conflict(nodes[i], nodes[index]);
-      if (shared && !reaches(nodes, late, early))
+      if (shared &&
+          !(i < index ? ordered[i] : before(nodes, static_cast<int>(i), static_cast<int>(index))[index]))
         return fail(
             make_error(
                 ErrorKind::Capture, "E0705",
@@ -326,7 +379,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   for (const auto& r : s.rebinds) {
     GK_TRY(auto from, eval(*r.from, scope));
     GK_TRY(auto to, eval(*r.to, scope));
-    if (to.is_array() && !to.array->bound)
+    if (to.is_array() && !to.array->named)
       return fail(
           make_error(ErrorKind::Capture, "E0706", "a rebinding is to an array with a name", r.to->span)
               .help("give it one: `var y = …`"));
@@ -337,6 +390,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     if (from.is_unknown() || to.is_unknown()) return {};
     if (!from.is_array() || !to.is_array())
       return fail(ErrorKind::Type, "E0706", "a rebinding is from one array to another", r.span);
+    GK_CHECK(own(to.array, r.span));
     GK_CHECK(materialise(from.array, r.span));
     GK_CHECK(materialise(to.array, r.span));
     if (!from.array->type.same_as(to.array->type))
@@ -348,12 +402,11 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     for (const auto& n : g.nodes)
       used = used || contains(n.reads, from.array->storage) || contains(n.writes, from.array->storage);
     if (!used)
-      return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses {}", label(from.array->storage)),
+      return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses `{}`", this->written(r.from->span)),
                   r.from->span);
     if (from.array->storage->placement != to.array->storage->placement)
       return fail(ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides", r.span);
     pairs.emplace_back(from.array->storage, to.array->storage);
-    GK_CHECK(own(to.array, r.span));
   }
   auto map = [&](const StoragePtr& x) {
     for (auto& [f, t] : pairs)
@@ -375,10 +428,14 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
         }
         x = map(x);
       }
+  for (auto& n : nodes)
+    for (auto& x : n.seen)
+      for (auto& storage : x.storages) storage = map(storage);
   if (running()) {
     auto r = effects_->rebind(g.handle, pairs);
     if (!r) return fail(std::move(r.error()).at(s.span));
   }
+  for (auto& [from, to] : pairs) to->captured = true;
   g.nodes = std::move(nodes);
   return {};
 }

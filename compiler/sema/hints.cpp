@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "compiler/sema/host_number.h"
+
 namespace gk::sema {
 
 namespace {
@@ -22,25 +24,45 @@ std::optional<std::string> axes_to_add(const ir::Dims& few, const ir::Dims& many
   return text + "]";
 }
 
+// Which operand the help says to convert: the integer that a float literal meets, the bool, the u64.
+bool to_convert_left(const Error& e, const Value& a, const Value& b) {
+  if (e.code == "E0203") return !(a.is_scalar() && a.weak);
+  const auto dtype = [](const Value& v) { return v.is_array() ? v.array->type.dtype : v.scalar.dtype; };
+  const bool bools = is_bool(dtype(a)) != is_bool(dtype(b));
+  return bools ? is_bool(dtype(a)) : dtype(a) == DType::U64;
+}
+
 }  // namespace
 
-std::string for_float_literal(const Value& v, DType t, const Value* other, DType default_float) {
-  const bool host = other && other->is_scalar();
-  std::string help =
-      other ? fmt::format("convert the {}: `{}(…)`", host ? "integer" : "array", name(default_float))
-            : fmt::format("convert it: `{}(…)` truncates", name(t));
-  if (v.known && v.scalar.f == std::trunc(v.scalar.f) && std::fabs(v.scalar.f) < 0x1p63)
-    help += fmt::format(", or write an integer: `{:.0f}`", v.scalar.f);
-  return help;
+Error fitting_help(Error e, const Scalar& number, DType t, const Value* other) {
+  if (e.code != "E0203") return e;
+  if (number.is_float() && !gk::is_float(t)) {
+    std::string help = fmt::format("convert it: `{}(…)` truncates", name(t));
+    if (number.f == std::trunc(number.f) && std::fabs(number.f) < 0x1p63)
+      help += fmt::format(", or write an integer: `{:.0f}`", number.f);
+    return std::move(e).help(std::move(help));
+  }
+  if (!other) {
+    const char* what = gk::is_float(t) ? "gives an infinity" : "wraps";
+    return std::move(e).help(fmt::format("convert it: `{}({})` {}", name(t), number_text(number), what));
+  }
+  // The least dtype that holds both.
+  for (DType wide : {DType::I16, DType::I32, DType::I64, DType::U64, DType::F32, DType::F64})
+    if (gk::is_float(wide) == gk::is_float(t) && promote(wide, t) == wide && host_fit(number, wide))
+      return std::move(e).help(
+          fmt::format("convert the {}: `{}(…)`", other->is_scalar() ? "other side" : "array", name(wide)));
+  return e;
 }
 
 Error advised(Error e, const Value& a, const Value& b, const std::string& left, const std::string& right) {
-  if (e.code == "E0203" && !e.helps.empty()) {
-    const std::string& operand = a.is_scalar() && a.weak ? right : left;
+  if ((e.code == "E0203" || e.code == "E0205") && !e.helps.empty()) {
+    const std::string& operand = to_convert_left(e, a, b) ? left : right;
     const std::string_view gap = "(…)";
-    const size_t at = e.helps[0].find(gap);
-    if (at != std::string::npos && operand.size() <= kShortOperand)
+    for (size_t at = 0; operand.size() <= kShortOperand;) {
+      at = e.helps[0].find(gap, at);
+      if (at == std::string::npos) break;
       e.helps[0].replace(at, gap.size(), "(" + operand + ")");
+    }
   }
   if (e.code == "E0301" && a.is_array() && b.is_array()) {
     const auto &x = a.array->type.dims, &y = b.array->type.dims;

@@ -10,8 +10,9 @@
 
 namespace gk::sema {
 
-/// For a float literal `v` that meets the integer dtype `t` of `other`, or of a place or a declared type.
-std::string for_float_literal(const Value& v, DType t, const Value* other, DType default_float);
+/// `e`, E0203, with what can be written instead of the host number `number`, which meets the dtype `t` of
+/// `other`, or of a place or a declared type.
+Error fitting_help(Error e, const Scalar& number, DType t, const Value* other);
 
 /// `e`, which the operator of `a` and `b` gave, with what the operands as they are written allow to say.
 Error advised(Error e, const Value& a, const Value& b, const std::string& left, const std::string& right);

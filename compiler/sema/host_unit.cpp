@@ -30,10 +30,12 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
   struct Restore {
     Evaluator& ev;
     std::unique_ptr<Trace> trace;
+    Changes changes;
     int capture_depth, call_depth, eager_depth, rolling;
     std::vector<const syntax::FnDef*> call_stack;
     ~Restore() {
       ev.trace_ = std::move(trace);
+      ev.changes_ = std::move(changes);
       ev.capture_depth_ = capture_depth;
       ev.call_depth_ = call_depth;
       ev.eager_depth_ = eager_depth;
@@ -41,7 +43,8 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
       ev.call_stack_ = std::move(call_stack);
     }
   } restore{*this,
-            std::exchange(trace_, std::make_unique<Trace>(true)),
+            std::exchange(trace_, std::make_unique<Trace>(true, recorded ? 1 : 0)),
+            std::exchange(changes_, Changes()),
             capture_depth_,
             std::exchange(call_depth_, 0),
             eager_depth_,
@@ -64,10 +67,12 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
         taken.push_back(a->storage);
       else
         pending.push_back(a);
+      a->apart = true;
       return a;
     }
     auto fresh = std::make_shared<ArrayData>();
     fresh->type = a->type;
+    fresh->apart = true;
     fresh->wanted = a->wanted == Placement::Pinned ? a->wanted : Placement::Device;
     trace_->adopt(fresh, trace_->value_of(*a));
     pending.push_back(fresh);

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -41,12 +43,16 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
     if (ix.kind == Index::Kind::Slice) ++consumed;
     if (ix.kind != Index::Kind::Expr) continue;
     GK_TRY(values[k], eval(*ix.expr, scope));
+    GK_TRY(values[k], settled(values[k], ix.span));
+    if (values[k].is_unknown()) p.unknown = true;
     if (values[k].is_array() && is_bool(values[k].array->type.dtype))
       consumed += values[k].array->type.rank();
     else
       ++consumed;
   }
   if (ellipses > 1) return fail(ErrorKind::Shape, "E0306", "an index has one `...` at most", e.span);
+  // It may be a number, an array of any rank, or a mask: nothing is known of what it gives.
+  if (p.unknown) return p;
   if (consumed > t.rank())
     return fail(make_error(ErrorKind::Shape, "E0306",
                            fmt::format("{} indices for {}", consumed, ir::to_string(t)), e.span)
@@ -71,15 +77,6 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
     }
     if (ix.kind == Index::Kind::Expr) {
       const Value& v = values[k];
-      if (v.is_unknown()) {
-        p.known = false;
-        p.whole = false;
-        p.starts.push_back(0);
-        p.steps.push_back(1);
-        p.extents.push_back(ir::Dim::known(1));
-        p.dropped.push_back(axis++);
-        continue;
-      }
       if (v.is_array() && is_bool(v.array->type.dtype)) {
         if (e.indices.size() != 1)
           return fail(ErrorKind::Unsupported, "E0405", "a mask beside other indices is not yet implemented",
@@ -108,9 +105,9 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
       if (!v.is_scalar() || !is_integer(v.scalar.dtype))
         return fail(make_error(ErrorKind::Type, "E0202",
                                fmt::format("an index is an integer, not {}", describe(v)), ix.span)
-                        .help("convert it: `i64(…)`"));
+                        .help(fmt::format("convert it: `i64({})`", written(ix.span))));
       const ir::Dim& d = t.dims[static_cast<size_t>(axis)];
-      int64_t i = v.scalar.i;
+      GK_TRY(int64_t i, small_integer(v, "an index", ix.span));
       if (v.known && d.is_known()) {
         if (i < 0) i += d.value;
         if (i < 0 || i >= d.value)
@@ -142,7 +139,7 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
       if (!v.is_scalar() || !is_integer(v.scalar.dtype))
         return fail(ErrorKind::Type, "E0212",
                     fmt::format("a slice bound is a host integer, not {}", describe(v)), x->span);
-      out = v.scalar.i;
+      GK_TRY(out, small_integer(v, "a slice bound", x->span));
       return {};
     };
     std::optional<int64_t> step_value;
@@ -173,16 +170,6 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
   while (axis < t.rank()) whole_axis(axis++);
   if (p.result.size() > kMaxRank) return fail(ErrorKind::Shape, "E0306", "the rank would exceed 8", e.span);
   return p;
-}
-
-Result<std::optional<Value>> Evaluator::masked_base(const Expr& e, const ScopePtr& scope) {
-  if (e.kind != syntax::ExprKind::IndexOp || e.indices.size() != 1 || e.indices[0].kind != Index::Kind::Expr)
-    return std::optional<Value>{};
-  GK_TRY(auto base, eval(*e.lhs, scope));
-  if (!base.is_array()) return std::optional<Value>{};
-  GK_TRY(auto index, eval(*e.indices[0].expr, scope));
-  if (!index.is_array() || !is_bool(index.array->type.dtype)) return std::optional<Value>{};
-  return std::optional<Value>{base};
 }
 
 Result<ArrayPtr> Evaluator::apply_slice(const ArrayPtr& a, const IndexPlan& p, Span span) {
@@ -220,6 +207,11 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     return base;
   }
   if (base.kind == VKind::Type) return type_of_expr(e, scope);
+  for (const auto& ix : e.indices)
+    for (const auto* part : {&ix.expr, &ix.start, &ix.stop, &ix.step})
+      if (*part && may_write(**part, scope)) {
+        GK_TRY(base, hold(base, e.lhs->span));
+      }
   if (base.kind == VKind::List || base.kind == VKind::Tuple || base.kind == VKind::Strings) {
     if (e.indices.size() != 1 || e.indices[0].kind != Index::Kind::Expr)
       return fail(ErrorKind::Type, "E0202", fmt::format("{} takes one number as index", describe(base)),
@@ -227,10 +219,7 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
     if (i.is_array() && i.array->loop_index) roll_failed_ = true;
     if (i.is_array() || (i.is_scalar() && !is_integer(i.scalar.dtype)))
-      return fail(make_error(ErrorKind::Type, "E0212",
-                             fmt::format("an index into a list is a host integer, not {}", describe(i)),
-                             e.indices[0].span)
-                      .help("`item(…)` reads a device scalar back"));
+      return fail(not_on_host(i, *e.indices[0].expr, "an index into a list"));
     int64_t n = base.kind == VKind::Strings ? (base.strings ? static_cast<int64_t>(base.strings->size()) : -1)
                                             : static_cast<int64_t>(base.items->items.size());
     if (base.kind == VKind::Strings && !running()) return Value::unknown();
@@ -240,11 +229,18 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
       for (size_t k = 1; k < base.items->items.size(); ++k) first = join(first, base.items->items[k]);
       return first;
     }
-    int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
-    if (k < 0 || k >= n)
+    GK_TRY(const int64_t at, small_integer(i, "an index", e.indices[0].span));
+    int64_t k = at < 0 ? at + n : at;
+    if (k < 0 || k >= n) {
+      if (base.kind == VKind::Strings)
+        return fail(make_error(ErrorKind::Runtime, "E0801",
+                               fmt::format("the program was given {} argument{}, and this is number {}", n,
+                                           n == 1 ? "" : "s", at),
+                               e.indices[0].span)
+                        .help("give it behind the file's name, or ask first: `if len(args) > 0 { … }`"));
       return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
-                  fmt::format("index {} is out of range for {}", i.scalar.i, describe(base)),
-                  e.indices[0].span);
+                  fmt::format("index {} is out of range for {}", at, describe(base)), e.indices[0].span);
+    }
     if (base.kind == VKind::Strings) return Value::of_string((*base.strings)[static_cast<size_t>(k)]);
     return base.items->items[static_cast<size_t>(k)];
   }
@@ -254,31 +250,47 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     if (key.kind == VKind::String) {
       for (size_t k = 0; k < base.items->names.size(); ++k)
         if (base.items->names[k] == key.text) return base.items->items[k];
-      return fail(make_error(ErrorKind::Type, "E0209",
-                             fmt::format("{} has no field `{}`", describe(base), key.text), e.indices[0].span)
-                      .note(fmt::format("its fields are {}", fmt::join(base.items->names, ", "))));
+      if (const Error* why = unreadable_field(base, key.text)) return fail(Error(*why).at(e.indices[0].span));
+      Error error =
+          make_error(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(base), key.text),
+                     e.indices[0].span)
+              .note(fmt::format("its fields are {}", fmt::join(base.items->names, ", ")));
+      const auto best = nearest(key.text, {base.items->names.begin(), base.items->names.end()});
+      return fail(best.empty() ? std::move(error)
+                               : std::move(error).help(fmt::format("did you mean `\"{}\"`?", best)));
     }
   }
-  if (!base.is_array())
-    return fail(ErrorKind::Type, "E0202", fmt::format("{} cannot be indexed", describe(base)), e.span);
+  if (!base.is_array()) {
+    Error error =
+        make_error(ErrorKind::Type, "E0202", fmt::format("{} cannot be indexed", describe(base)), e.span);
+    const bool called = base.kind == VKind::Function || base.kind == VKind::Builtin;
+    if (called && e.indices.size() == 1)
+      error = std::move(error).help(
+          fmt::format("call it: `{}({})`", written(e.lhs->span), written(e.indices[0].span)));
+    return fail(std::move(error));
+  }
   // A number on the first axis of a host array stays on the host.
   if (running() && base.array->storage && base.array->storage->placement == Placement::Host &&
       e.indices.size() == 1 && e.indices[0].kind == Index::Kind::Expr) {
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
     if (i.is_scalar() && is_integer(i.scalar.dtype)) {
-      int64_t n = base.array->type.dims[0].value, k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
+      GK_TRY(const int64_t at, small_integer(i, "an index", e.indices[0].span));
+      int64_t n = base.array->type.dims[0].value, k = at < 0 ? at + n : at;
       if (k < 0 || k >= n)
         return fail(ErrorKind::Runtime, "E0801",
-                    fmt::format("index {} is out of range for axis 0 with extent {}", i.scalar.i, n),
+                    fmt::format("index {} is out of range for axis 0 with extent {}", at, n),
                     e.indices[0].span);
       return index_first(base, k, e.span);
     }
   }
   GK_TRY(auto plan, plan_index(base, e, scope));
+  if (plan.unknown) return Value::unknown();
   if (plan.mask)
     return fail(
         make_error(ErrorKind::Unsupported, "E0405", "reading through a mask is not yet implemented", e.span)
-            .help("`where(m, x, fill)` keeps the shape; `sum(where(m, x, 0))` sums the chosen ones"));
+            .help(fmt::format("`where({0}, {1}, 0)` keeps the shape, for a sum of the chosen ones: "
+                              "`sum(where({0}, {1}, 0))`",
+                              written(e.indices[0].span), written(e.lhs->span))));
   GK_TRY(auto r, apply_slice(base.array, plan, e.span));
   if (plan.take_axis >= 0) {
     ir::Attrs attrs;

@@ -44,18 +44,45 @@ void Evaluator::assigned_names(const Stmt& s, std::set<std::string>& names) {
   if (s.else_if) assigned_names(*s.else_if, names);
 }
 
-bool Evaluator::writes(const syntax::Expr& e) {
-  std::set<std::string> names;
-  mut_names(&e, names);
-  return !names.empty();
+bool Evaluator::may_write(const syntax::Expr& e, const ScopePtr& scope) {
+  using syntax::ExprKind;
+  const auto within = [&](const syntax::ExprPtr& x) { return x && may_write(*x, scope); };
+  const auto find = [&](const syntax::Expr& name) -> const Variable* {
+    for (auto s = scope; s; s = s->parent)
+      if (auto it = s->names.find(name.text); it != s->names.end()) return it->second.get();
+    return nullptr;
+  };
+  switch (e.kind) {
+    case ExprKind::Lambda: return false;  // until it is called
+    case ExprKind::If:
+    case ExprKind::BlockExpr:
+    case ExprKind::Capture:
+    case ExprKind::Launch: return true;
+    case ExprKind::Call:
+      // Functions and kernels write what they are given `mut`, and call what they are given.
+      if (e.lhs->kind != ExprKind::Name || find(*e.lhs)) return true;
+      for (const auto& a : e.args) {
+        const Variable* v = a.value->kind == ExprKind::Name ? find(*a.value) : nullptr;
+        if (a.is_mut || a.value->kind == ExprKind::Lambda || (v && v->value.kind == VKind::Function))
+          return true;
+      }
+      break;
+    default: break;
+  }
+  for (const auto& a : e.args)
+    if (within(a.value)) return true;
+  for (const auto& x : e.elements)
+    if (within(x)) return true;
+  for (const auto& ix : e.indices)
+    if (within(ix.expr) || within(ix.start) || within(ix.stop) || within(ix.step)) return true;
+  return within(e.lhs) || within(e.rhs) || within(e.else_if);
 }
 
 std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std::string>& names,
                                                              const ScopePtr& scope) {
   std::vector<std::pair<Variable*, Value>> out;
   for (const auto& n : names) {
-    Error why;
-    if (auto v = lookup(n, scope, {}, &why)) out.emplace_back(v.get(), v->get());
+    if (auto v = lookup(n, scope)) out.emplace_back(v.get(), v->get());
   }
   return out;
 }
@@ -63,9 +90,12 @@ std::vector<std::pair<Variable*, Value>> Evaluator::snapshot(const std::set<std:
 Value Evaluator::join(const Value& a, const Value& b) {
   if (a.kind != b.kind) return Value::unknown();
   if (a.is_scalar()) {
-    if (a.scalar.dtype != b.scalar.dtype) return Value::unknown();
+    if (a.weak != b.weak) return Value::unknown();
+    const auto integer = [](const Value& v) { return v.weak && is_integer(v.scalar.dtype); };
+    if (a.scalar.dtype != b.scalar.dtype)
+      return integer(a) && integer(b) ? Value::unknown_host(DType::I64) : Value::unknown();
     Value r = a;
-    r.weak = a.weak && b.weak;
+    r.constant = a.constant && b.constant;
     if (!a.known || !b.known || !(a.scalar == b.scalar)) r.known = false;
     return r;
   }
@@ -80,8 +110,8 @@ Value Evaluator::join(const Value& a, const Value& b) {
         same = false;
       }
     if (same) return a;
-    Value r = Value::of_array(trace_->pending(joint, -1));
-    return bind_value(r);
+    auto bound = bind_value(Value::of_array(trace_->pending(joint, -1)));
+    return bound ? std::move(*bound) : Value::unknown();
   }
   if (a.is_aggregate()) {
     if (a.items->items.size() != b.items->items.size()) return Value::unknown();
@@ -96,8 +126,7 @@ Value Evaluator::join(const Value& a, const Value& b) {
 
 void Evaluator::forget_scalars(const std::set<std::string>& names, const ScopePtr& scope) {
   for (const auto& n : names) {
-    Error why;
-    auto v = lookup(n, scope, {}, &why);
+    auto v = lookup(n, scope);
     if (v && v->get().is_scalar()) v->get().known = false;
   }
 }

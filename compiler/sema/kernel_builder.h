@@ -13,23 +13,42 @@
 
 namespace gk::sema {
 
-/// A scalar inside a kernel: a weak constant (a literal, a const without a type, or computed from these
-/// alone: i64, f64, bool, or u64 when it is too large for i64), or an SSA value.
+/// A scalar inside a kernel: a constant, or an SSA value. Weak: it has no dtype of its own and takes that of
+/// what it meets: host numbers, which are constants (`value` as host_number gives them), and indices,
+/// extents, numbers given to parameters without a type and what is computed from these, in i64 and f64.
 struct Operand {
   DType dtype = DType::I64;
   bool weak = false;
-  Scalar value{};  // weak
+  Scalar value{};  // of a constant
   int ssa = -1;
   Span span{};
+  bool host() const { return weak && ssa < 0; }
+  /// Of a weak SSA integer: what it lies between, where that is known.
+  struct Range {
+    double low, high;
+  };
+  std::optional<Range> range;
   // What is known of its range: it equals the dimension `is_dim`; 0 <= it < dimension `below_dim`; 0 <= it <
   // below.
   std::string is_dim, below_dim;
   int64_t below = -1;
 };
 
+/// Locals that begin with a number: the dtype of each follows from all that is assigned to it, which is known
+/// when the body has been gone through. It is gone through again until nothing changes.
+struct LocalDTypes {
+  struct Local {
+    std::optional<DType> dtype;  // of all that has one
+    bool floats = false;         // floats are among the numbers without one
+  };
+  std::map<const syntax::Binding*, Local> locals;
+  bool changed = false;
+};
+
 class KernelBuilder {
  public:
-  KernelBuilder(const syntax::KernelDef& def, const KernelOptions& options) : def_(def), options_(options) {}
+  KernelBuilder(const syntax::KernelDef& def, const KernelOptions& options, LocalDTypes& locals)
+      : def_(def), options_(options), local_dtypes_(locals) {}
   Result<LoweredKernel> lower(const std::vector<KernelArg>& args);
 
  private:
@@ -39,8 +58,9 @@ class KernelBuilder {
 
   struct Name {
     enum class Kind { Value, Variable, Parameter, Dimension } kind = Kind::Value;
-    Operand value;   // Value
-    int index = -1;  // Variable: local; Parameter; Dimension: index into dim_names
+    Operand value;                              // Value
+    int index = -1;                             // Variable: local; Parameter; Dimension: index into dim_names
+    const syntax::Binding* adopting = nullptr;  // Variable: see LocalDTypes
     Span span{};
   };
   /// One element of an array: which, and how its indices are known.
@@ -65,7 +85,9 @@ class KernelBuilder {
   Result<void> declare_axes();
   void bind(const std::string& name, Name n);
   const Name* find(const std::string& name) const;
-  Error unknown_name(const std::string& name, Span span, bool as_function) const;
+  Error unknown_name(const std::string& name, Span span) const;
+  Error unknown_function(const Expr& call) const;
+  std::string text_of(Span span) const { return options_.written ? options_.written(span) : "…"; }
   std::optional<Operand> const_named(const std::string& name, Span span) const;
   const KernelParamInfo& param_info(int i) const { return signature_.params[static_cast<size_t>(i)]; }
 
@@ -87,6 +109,7 @@ class KernelBuilder {
   Result<void> lower_let(const Stmt& s);
   Result<void> lower_assign(const Stmt& s);
   Result<void> assign_variable(const Stmt& s, const Name& n);
+  Result<int> combined_for_store(const Stmt& s, const Operand& v, DType t, const std::string& name);
   Result<void> assign_element(const Stmt& s, const Element& e);
   Result<void> lower_for(const Stmt& s);
   Result<void> lower_while(const Stmt& s);
@@ -114,6 +137,9 @@ class KernelBuilder {
   Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
   Result<DType> common(const Operand& a, const Operand& b, std::string_view what, Span span) const;
   Result<Operand> apply(ir::Op op, std::vector<Operand> args, Span span);
+  Result<Operand> power(const Operand& base, const Operand& exponent, Span span);
+  DType adopting_local(const syntax::Binding& b, const Operand& initial);
+  void note_assigned(const syntax::Binding& b, const Operand& v);
   Result<Operand> cast(const Operand& v, DType t, Span span);
   Operand ssa_operand(int ssa, DType t, Span span) const;
 
@@ -128,6 +154,7 @@ class KernelBuilder {
 
   const syntax::KernelDef& def_;
   const KernelOptions& options_;
+  LocalDTypes& local_dtypes_;
   KernelSignature signature_;
   LoweredKernel out_;
   std::shared_ptr<ir::Kernel> kernel_;
@@ -139,6 +166,8 @@ class KernelBuilder {
   bool ended_ = false;   // the rest of the block cannot be reached
 };
 
+/// What a choice between two weak integers lies between.
+std::optional<Operand::Range> either(const Operand& a, const Operand& b);
 bool is_pure(const ir::KBlock& b);
 bool contains_return(const syntax::Block& b);
 bool contains_return(const syntax::Stmt& s);

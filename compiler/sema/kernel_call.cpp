@@ -16,10 +16,7 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
     const InFileOf file(*this, *scope);
     options.default_float = default_float_;
   }
-  auto find = [this, scope](const std::string& n) -> std::shared_ptr<Variable> {
-    Error why;
-    return lookup(n, scope, {}, &why);
-  };
+  auto find = [this, scope](const std::string& n) { return lookup(n, scope); };
   options.find_const = [find](const std::string& n) -> std::optional<Scalar> {
     auto v = find(n);
     if (!v || v->kind != BindKind::Const || !v->get().is_scalar() || !v->get().known) return std::nullopt;
@@ -29,7 +26,17 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
     auto v = find(n);
     return v && v->get().is_scalar() && v->get().weak;
   };
-  options.is_outer_name = [find](const std::string& n) { return find(n) != nullptr; };
+  options.find_outer = [this, find](const std::string& n) -> std::optional<OuterName> {
+    auto v = find(n);
+    if (!v) return std::nullopt;
+    const Value& value = v->get();
+    using Kind = OuterName::Kind;
+    if (value.is_scalar()) return OuterName{Kind::Number, strengthen(value).scalar.dtype};
+    if (value.is_array()) return OuterName{Kind::Array, value.array->type.dtype, value.array->type.rank()};
+    const bool called = value.kind == VKind::Function || value.kind == VKind::Kernel;
+    return OuterName{called ? Kind::Function : Kind::Other};
+  };
+  options.written = [this](Span span) { return written(span); };
   return options;
 }
 
@@ -48,8 +55,7 @@ Result<void> Evaluator::check_kernel(const syntax::KernelDef& k, const ScopePtr&
     a.type.dtype = *dtype;
     for (const auto& d : p.type->dims) {
       GK_CHECK([&]() -> Result<void> {
-        Error why;
-        if (d->kind == ExprKind::Name && !lookup(d->text, inner, d->span, &why)) {
+        if (d->kind == ExprKind::Name && !lookup(d->text, inner)) {
           a.type.dims.push_back(fresh_dim(d->text));
           return {};
         }
@@ -87,11 +93,14 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
     const auto& p = def.params[i];
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", "a kernel takes its arguments by position", a.span);
-    if (p.is_mut != a.is_mut)
-      return fail(make_error(ErrorKind::Type, "E0206",
-                             fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "),
-                             a.span)
-                      .label(p.span, "declared here"));
+    if (p.is_mut != a.is_mut) {
+      Error e =
+          make_error(ErrorKind::Type, "E0206",
+                     fmt::format("`{}` of `{}` is {}`mut`", p.name, def.name, p.is_mut ? "" : "not "), a.span)
+              .label(p.span, "declared here");
+      return fail(p.is_mut ? std::move(e).help(fmt::format("say so at the call: `mut {}`", written(a.span)))
+                           : std::move(e));
+    }
     if (a.value.is_unknown()) return Value::unknown();
     if (!a.value.is_array() && !a.value.is_scalar())
       return fail(ErrorKind::Type, "E0202",
@@ -110,7 +119,9 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
       if (!a.is_mut) a.value = std::move(*r);
     } else {
-      a.value = strengthen(a.value);
+      GK_TRY(a.value, settled(a.value, a.span));
+      k.weak = a.value.is_scalar() && a.value.weak && a.value.scalar.dtype != DType::U64;
+      if (a.value.is_scalar()) a.value.weak = a.value.constant = false;
     }
     k.is_array = a.value.is_array();
     if (a.value.is_scalar()) {
@@ -124,7 +135,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       k.type = a.value.array->type;
     else
       k.type.dtype = a.value.scalar.dtype;
-    key += fmt::format("{}{}{};", k.is_array ? "a" : "s", name(k.type.dtype), k.type.rank());
+    key += fmt::format("{}{}{}{};", k.is_array ? "a" : "s", k.weak ? "w" : "", name(k.type.dtype),
+                       k.type.rank());
     args.push_back(std::move(k));
   }
   GK_CHECK(check_overlap(call));

@@ -4,14 +4,27 @@
 
 #include <algorithm>
 
+#include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/kernel_builder.h"
-#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
 Result<LoweredKernel> lower_kernel(const syntax::KernelDef& def, const std::vector<KernelArg>& args,
                                    const KernelOptions& options) {
-  return KernelBuilder(def, options).lower(args);
+  LocalDTypes locals;
+  while (true) {
+    locals.changed = false;
+    auto r = KernelBuilder(def, options, locals).lower(args);
+    // A mistake may be one of a dtype not known yet.
+    if (locals.changed) continue;
+    for (auto& [binding, local] : locals.locals)
+      if (!local.dtype) {
+        local.dtype = local.floats ? options.default_float : DType::I64;
+        locals.changed = true;
+      }
+    if (!locals.changed) return r;
+  }
 }
 
 Result<LoweredKernel> KernelBuilder::lower(const std::vector<KernelArg>& args) {
@@ -115,6 +128,7 @@ Result<void> KernelBuilder::declare_axes() {
     Name n;
     n.span = span;
     n.value = ssa_operand(emit(std::move(i)), DType::I64, span);
+    n.value.weak = true;
     // The extent is evaluated by the caller; what it is known to equal bounds the index.
     const Expr& extent = *def_.extents[a];
     if (extent.kind == syntax::ExprKind::Name) {
@@ -126,6 +140,7 @@ Result<void> KernelBuilder::declare_axes() {
     } else if (extent.kind == syntax::ExprKind::Int && extent.uint_value <= INT64_MAX) {
       n.value.below = static_cast<int64_t>(extent.uint_value);
     }
+    if (n.value.below >= 0) n.value.range = Operand::Range{0, static_cast<double>(n.value.below)};
     bind(name, std::move(n));
   }
   return {};
@@ -153,41 +168,69 @@ std::optional<Operand> KernelBuilder::const_named(const std::string& name, Span 
   return v;
 }
 
-Error KernelBuilder::unknown_name(const std::string& name, Span span, bool as_function) const {
-  if (options_.is_outer_name && options_.is_outer_name(name)) {
-    if (as_function)
-      return make_error(ErrorKind::Unsupported, "E0405",
-                        fmt::format("calling `{}` inside a kernel is not yet implemented", name), span)
-          .help("write the expression out in the kernel");
-    return make_error(ErrorKind::Unsupported, "E0407",
-                      fmt::format("`{}` is defined outside the kernel and is no const", name), span)
-        .help(fmt::format("make it a parameter of `{}`, or a `const`", def_.name));
+namespace {
+
+constexpr const char* kKernelFunctions[] = {"min",        "max",        "rsqrt",      "square",
+                                            "clip",       "atomic_add", "atomic_min", "atomic_max",
+                                            "atomic_and", "atomic_or",  "atomic_xor", "atomic_exchange"};
+
+}  // namespace
+
+Error KernelBuilder::unknown_name(const std::string& name, Span span) const {
+  if (const auto outer = options_.find_outer ? options_.find_outer(name) : std::nullopt) {
+    Error e = make_error(ErrorKind::Unsupported, "E0407",
+                         fmt::format("`{}` is defined outside the kernel and is no const", name), span);
+    std::string type{gk::name(outer->dtype)};
+    for (int i = 0; i < outer->rank; ++i) type += fmt::format("{}{}{}", i ? ", " : "[", name, i);
+    if (outer->rank > 0) type += "]";
+    switch (outer->kind) {
+      case OuterName::Kind::Number:
+        return std::move(e).help(fmt::format("give `{}` a parameter `{}: {}`, or declare `const {}`",
+                                             def_.name, name, type, name));
+      case OuterName::Kind::Array:
+        return std::move(e).help(fmt::format("give `{}` a parameter `{}: {}`", def_.name, name, type));
+      default: return std::move(e).help("a kernel sees its parameters and consts");
+    }
   }
   Error e =
-      make_error(ErrorKind::Unsupported, "E0401",
-                 fmt::format("no {} `{}` in this kernel", as_function ? "function" : "name", name), span);
-  std::vector<std::string> candidates;
-  if (as_function) {
-    for (int op = 0; op < static_cast<int>(ir::Op::kCount); ++op)
-      if (ir::is_elementwise(static_cast<ir::Op>(op)))
-        candidates.emplace_back(ir::info(static_cast<ir::Op>(op)).name);
-    for (const char* f : {"min", "max", "rsqrt", "square", "atomic_add", "atomic_min", "atomic_max",
-                          "atomic_and", "atomic_or", "atomic_xor", "atomic_exchange"})
-      candidates.emplace_back(f);
-    for (int t = 0; t < kDTypeCount; ++t) candidates.emplace_back(gk::name(static_cast<DType>(t)));
-  } else {
-    for (const auto& scope : scopes_)
-      for (const auto& [known, n] : scope) candidates.push_back(known);
+      make_error(ErrorKind::Unsupported, "E0401", fmt::format("no name `{}` in this kernel", name), span);
+  if (advise_name(e, name)) return e;
+  std::vector<std::string_view> candidates;
+  for (const auto& scope : scopes_)
+    for (const auto& [known, n] : scope) candidates.push_back(known);
+  const std::string_view best = nearest(name, candidates);
+  return best.empty() ? e : std::move(e).help(fmt::format("did you mean `{}`?", best));
+}
+
+Error KernelBuilder::unknown_function(const Expr& call) const {
+  const std::string& name = call.lhs->text;
+  if (const auto outer = options_.find_outer ? options_.find_outer(name) : std::nullopt) {
+    if (outer->kind == OuterName::Kind::Function)
+      return make_error(ErrorKind::Unsupported, "E0405",
+                        fmt::format("calling `{}` inside a kernel is not yet implemented", name),
+                        call.lhs->span)
+          .help("write the expression out in the kernel");
+    return make_error(ErrorKind::Type, "E0202", fmt::format("`{}` is not a function", name), call.lhs->span);
   }
-  std::string best;
-  size_t least = std::max<size_t>(1, name.size() / 3) + 1;
-  for (const std::string& c : candidates)
-    if (size_t d = edit_distance(name, c); d < least) {
-      least = d;
-      best = c;
-    }
-  return best.empty() || least >= name.size() ? e
-                                              : std::move(e).help(fmt::format("did you mean `{}`?", best));
+  Error e = make_error(ErrorKind::Unsupported, "E0401", fmt::format("no function `{}` in this kernel", name),
+                       call.lhs->span);
+  std::vector<WrittenArg> args;
+  for (const syntax::Arg& a : call.args) args.push_back({a.name, text_of(a.value->span)});
+  if (advise_call(e, name, args, true)) return e;
+  std::vector<std::string_view> candidates(std::begin(kKernelFunctions), std::end(kKernelFunctions));
+  for (int op = 0; op < static_cast<int>(ir::Op::kCount); ++op)
+    if (ir::is_elementwise(static_cast<ir::Op>(op)))
+      candidates.push_back(ir::info(static_cast<ir::Op>(op)).name);
+  for (int t = 0; t < kDTypeCount; ++t) candidates.push_back(gk::name(static_cast<DType>(t)));
+  // C's names of functions of floats.
+  const bool of_float = name.size() > 2 && name.back() == 'f';
+  for (std::string_view c : candidates)
+    if (of_float && c == std::string_view(name).substr(0, name.size() - 1))
+      return std::move(e).help(fmt::format("write `{}`: functions go by their argument's dtype", c));
+  if (find_builtin(name))
+    return std::move(e).help("a kernel works on single numbers: go over an array in a loop");
+  const std::string_view best = nearest(name, candidates);
+  return best.empty() ? e : std::move(e).help(fmt::format("did you mean `{}`?", best));
 }
 
 // ---- instructions

@@ -20,6 +20,14 @@ struct KernelArg {
   bool is_array = false;
   ir::Type
       type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
+  bool weak = false;  // a scalar without a dtype of its own, of i64 or f64
+};
+
+/// What a name outside a kernel stands for.
+struct OuterName {
+  enum class Kind : uint8_t { Number, Array, Function, Other } kind = Kind::Other;
+  DType dtype = DType::F32;  // of a number or an array
+  int rank = 0;
 };
 
 struct KernelOptions {
@@ -30,8 +38,10 @@ struct KernelOptions {
   std::function<std::optional<Scalar>(const std::string&)> find_const;
   // Whether a found const is weak (written without a type). Left out: those of i64, f64 and bool are.
   std::function<bool(const std::string&)> const_is_weak;
-  // Whether a name that is no const is visible outside the kernel, for the better message. Left out: never.
-  std::function<bool(const std::string&)> is_outer_name;
+  // For better messages, both may be left out: a name that is no const but visible outside the kernel, and
+  // the text of a span.
+  std::function<std::optional<OuterName>(const std::string&)> find_outer;
+  std::function<std::string(Span)> written;
 };
 
 struct LoweredKernel {

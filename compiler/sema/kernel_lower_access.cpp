@@ -11,7 +11,7 @@ using syntax::UnaryOp;
 /// True when 0 <= index < extent whatever the run brings. Equal dimension names are equal extents, since
 /// every call passes check_kernel_args.
 bool KernelBuilder::in_range(const Operand& index, const KernelExtent& extent) const {
-  if (extent.fixed >= 0 && index.weak) return index.value.i >= 0 && index.value.i < extent.fixed;
+  if (extent.fixed >= 0 && index.host()) return index.value.i >= 0 && index.value.i < extent.fixed;
   if (extent.fixed >= 0) return index.below >= 0 && index.below <= extent.fixed;
   return !extent.name.empty() && index.below_dim == extent.name;
 }
@@ -41,7 +41,7 @@ Result<KernelBuilder::Element> KernelBuilder::element(int param, const std::vect
     }
     const KernelExtent& extent = info.extents[axis];
     // A negative literal counts from the end; a negative value at run time is out of range.
-    if (v.weak && v.dtype != DType::U64 && v.value.i < 0) {
+    if (v.host() && v.dtype != DType::U64 && v.value.i < 0) {
       if (extent.fixed >= 0) {
         v.value.i += extent.fixed;
       } else {
@@ -74,8 +74,7 @@ Result<KernelBuilder::Element> KernelBuilder::element_of(const Expr& e) {
     return fail(ErrorKind::Type, "E0202", "only the arrays among a kernel's parameters can be indexed",
                 e.lhs->span);
   const Name* n = find(e.lhs->text);
-  if (!n && !const_named(e.lhs->text, e.lhs->span))
-    return fail(unknown_name(e.lhs->text, e.lhs->span, false));
+  if (!n && !const_named(e.lhs->text, e.lhs->span)) return fail(unknown_name(e.lhs->text, e.lhs->span));
   if (!n || n->kind != Name::Kind::Parameter || !param_info(n->index).is_buffer ||
       (param_info(n->index).extents.empty() && !e.indices.empty()))
     return fail(ErrorKind::Type, "E0202", fmt::format("`{}` is a scalar and has no elements", e.lhs->text),
@@ -128,7 +127,7 @@ Result<Operand> KernelBuilder::lower_atomic(const Expr& e, ir::AtomicOp op) {
   const Expr& target = *e.args[0].value;
   const Name* n = target.kind == ExprKind::Name ? find(target.text) : nullptr;
   if (target.kind == ExprKind::Name && !n && !const_named(target.text, target.span))
-    return fail(unknown_name(target.text, target.span, false));
+    return fail(unknown_name(target.text, target.span));
   if (!n || n->kind != Name::Kind::Parameter || !param_info(n->index).is_buffer)
     return fail(make_error(ErrorKind::Type, "E0202", fmt::format("`{}` takes an array parameter first", f),
                            target.span)

@@ -2,10 +2,13 @@
 // Evaluator::elementwise for arrays.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
-#include "compiler/interp/interp.h"
+#include "compiler/sema/hints.h"
+#include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 namespace {
@@ -13,11 +16,6 @@ namespace {
 std::string describe(const Operand& v) {
   if (!v.weak) return std::string(name(v.dtype));
   return is_bool(v.dtype) ? "bool" : gk::is_float(v.dtype) ? "a float literal" : "an integer literal";
-}
-
-std::string number_text(const Scalar& s) {
-  if (s.is_float()) return fmt::format("{}", s.f);
-  return s.dtype == DType::U64 ? fmt::format("{}", static_cast<uint64_t>(s.i)) : fmt::format("{}", s.i);
 }
 
 /// "add f32 and bool"
@@ -55,11 +53,33 @@ bool needs_float(ir::Op op) {
 /// Ops that bools are not given to.
 bool needs_number(ir::Op op) {
   return (op >= ir::Op::Add && op <= ir::Op::Max) || op == ir::Op::Neg || op == ir::Op::Abs ||
-         op == ir::Op::Sign || (op >= ir::Op::Lt && op <= ir::Op::Ge) || is_rounding(op) || is_shift(op) ||
-         needs_float(op) || is_classification(op);
+         op == ir::Op::Sign || is_rounding(op) || is_shift(op) || needs_float(op);
+}
+
+/// Whether a weak SSA integer is known to fit.
+bool adopts(const Operand& v, DType t) {
+  if (!v.weak || v.ssa < 0 || is_bool(v.dtype) || is_bool(t)) return false;
+  if (gk::is_float(t)) return true;
+  if (!is_integer(v.dtype)) return false;
+  const int width = bits(t) - (is_signed(t) ? 1 : 0);
+  const double most = std::ldexp(1.0, width) - 1, least = is_signed(t) ? -std::ldexp(1.0, width) : 0;
+  return t == DType::I64 || (v.range && v.range->low >= least && v.range->high <= most && bits(t) < 64);
+}
+
+std::optional<Operand::Range> range_of(const Operand& v) {
+  if (v.ssa >= 0) return v.range;
+  if (!is_integer(v.value.dtype)) return std::nullopt;
+  const double d = v.value.as_double();
+  return Operand::Range{d, d};
 }
 
 }  // namespace
+
+std::optional<Operand::Range> either(const Operand& a, const Operand& b) {
+  const auto x = range_of(a), y = range_of(b);
+  if (!x || !y) return std::nullopt;
+  return Operand::Range{std::min(x->low, y->low), std::max(x->high, y->high)};
+}
 
 Operand KernelBuilder::ssa_operand(int ssa, DType t, Span span) const {
   Operand v;
@@ -78,37 +98,22 @@ Operand KernelBuilder::strengthen(const Operand& v) const {
 }
 
 Result<Scalar> KernelBuilder::fit(const Operand& v, DType t) const {
-  const Scalar& s = v.value;
-  if (is_bool(s.dtype) != is_bool(t))
-    return fail(ErrorKind::Type, "E0201",
-                fmt::format("{} cannot stand where {} is needed", describe(v), name(t)), v.span);
-  if (s.is_float() && !gk::is_float(t)) {
-    Error e = make_error(ErrorKind::Type, "E0203", fmt::format("a float literal meets {}", name(t)), v.span);
-    if (s.f == std::trunc(s.f) && std::fabs(s.f) < 1e18)
-      e.helps.push_back(fmt::format("write an integer: `{:.0f}`", s.f));
-    return fail(std::move(e).help("or convert the integer first: `f32(…)`"));
+  auto r = host_fit(v.value, t);
+  if (r) return r;
+  Error e = std::move(r.error()).at(v.span);
+  if (v.value.is_float() && !gk::is_float(t)) {
+    if (v.value.f == std::trunc(v.value.f) && std::fabs(v.value.f) < 0x1p63)
+      e.helps.push_back(fmt::format("write an integer: `{:.0f}`", v.value.f));
+  } else if (e.code == "E0203") {
+    const char* wider = gk::is_float(t) ? "f64" : v.value.dtype == DType::U64 ? "u64" : "i64";
+    e.helps.push_back(fmt::format("convert the other side: `{}(…)`", wider));
   }
-  Scalar c = s.cast(t);
-  bool fits = true;
-  if (gk::is_float(t)) {
-    fits = !std::isinf(c.f) || (s.is_float() && std::isinf(s.f));
-  } else if (is_integer(t)) {
-    bool source_negative = s.dtype != DType::U64 && s.i < 0;
-    bool result_negative = is_signed(t) && c.i < 0;
-    fits = c.i == s.i && source_negative == result_negative;
-  }
-  if (!fits) {
-    Error e = make_error(ErrorKind::Type, "E0203",
-                         fmt::format("{} does not fit in {}", number_text(s), name(t)), v.span);
-    const char* wider = gk::is_float(t) ? "f64" : s.dtype == DType::U64 ? "u64" : "i64";
-    return fail(std::move(e).help(fmt::format("convert the other side: `{}(…)`", wider)));
-  }
-  return c;
+  return fail(std::move(e));
 }
 
-/// To `t`, which the value's dtype promotes to; weak values must fit.
+/// To `t`, which the value's dtype promotes to; host numbers must fit.
 Result<int> KernelBuilder::convert(const Operand& v, DType t) {
-  if (v.weak) {
+  if (v.host()) {
     GK_TRY(Scalar s, fit(v, t));
     return constant(s, v.span);
   }
@@ -122,33 +127,75 @@ Result<int> KernelBuilder::convert(const Operand& v, DType t) {
 
 /// To the dtype of a variable or an element: no loss of kind or range.
 Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const std::string& what) {
-  if (!v.weak && v.dtype != t) {
-    bool ok = !is_bool(v.dtype) && !is_bool(t) && promote(v.dtype, t) == t;
+  if (!v.host() && v.dtype != t) {
+    const bool ok = (!is_bool(v.dtype) && !is_bool(t) && promote(v.dtype, t) == t) || adopts(v, t);
     if (!ok)
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("{} is {} and cannot take {}", what, name(t), name(v.dtype)), v.span)
-                      .help(fmt::format("convert the value: `{}(…)`", name(t))));
+                      .help(fmt::format("convert the value: `{}({})`", name(t), text_of(v.span))));
+  }
+  if (v.host()) {
+    auto fitted = host_fit(v.value, t);
+    if (!fitted) return fail(fitting_help(std::move(fitted.error()).at(v.span), v.value, t, nullptr));
   }
   return convert(v, t);
 }
 
 Result<DType> KernelBuilder::common(const Operand& a, const Operand& b, std::string_view what,
                                     Span span) const {
-  if (a.weak && b.weak && is_bool(a.dtype) == is_bool(b.dtype)) {
-    if (is_bool(a.dtype)) return DType::Bool;
-    if (gk::is_float(a.dtype) || gk::is_float(b.dtype)) return DType::F64;
-    return a.dtype == DType::U64 || b.dtype == DType::U64 ? DType::U64 : DType::I64;
-  }
   if (is_bool(a.dtype) == is_bool(b.dtype)) {
-    if (a.weak != b.weak) return a.weak ? b.dtype : a.dtype;
+    const DType kind = gk::is_float(a.dtype) || gk::is_float(b.dtype) ? DType::F64 : DType::I64;
+    if (a.weak && b.weak) return is_bool(a.dtype) ? DType::Bool : kind;
+    if (a.weak != b.weak) {
+      const Operand &w = a.weak ? a : b, &typed = a.weak ? b : a;
+      if (gk::is_float(w.dtype) && is_integer(typed.dtype)) return options_.default_float;
+      if (w.host() || gk::is_float(typed.dtype) || is_bool(typed.dtype) || adopts(w, typed.dtype))
+        return typed.dtype;
+    }
     if (auto t = promote(a.dtype, b.dtype)) return *t;
   }
   Error e =
       make_error(ErrorKind::Type, "E0205", fmt::format("cannot {}: they have no common dtype", what), span);
   e.labels = {{a.span, describe(a)}, {b.span, describe(b)}};
+  const bool left = is_bool(a.dtype) || (!is_bool(b.dtype) && a.dtype == DType::U64);
+  const std::string text = text_of(left ? a.span : b.span);
   return fail(std::move(e).help(is_bool(a.dtype) || is_bool(b.dtype)
-                                    ? "convert the bool: `i32(…)` or `f32(…)`"
-                                    : "convert one side, for example `i64(…)`"));
+                                    ? fmt::format("convert the bool: `i32({0})` or `f32({0})`", text)
+                                    : fmt::format("convert one side, for example `i64({})`", text)));
+}
+
+/// What a local that begins with a number is held in: what is assigned to it says which dtype that is.
+DType KernelBuilder::adopting_local(const syntax::Binding& b, const Operand& initial) {
+  note_assigned(b, initial);
+  const LocalDTypes::Local& l = local_dtypes_.locals[&b];
+  return l.dtype.value_or(l.floats ? DType::F64 : DType::I64);
+}
+
+void KernelBuilder::note_assigned(const syntax::Binding& b, const Operand& v) {
+  LocalDTypes::Local& l = local_dtypes_.locals[&b];
+  const LocalDTypes::Local before = l;
+  if (v.weak) {
+    l.floats = l.floats || gk::is_float(v.dtype);
+  } else if (!is_bool(v.dtype)) {
+    // Where there is no join, the assignment itself is refused.
+    l.dtype = l.dtype ? promote(*l.dtype, v.dtype).value_or(*l.dtype) : v.dtype;
+  }
+  if (l.dtype && l.floats && is_integer(*l.dtype)) l.dtype = options_.default_float;
+  if (l.dtype != before.dtype || l.floats != before.floats) local_dtypes_.changed = true;
+}
+
+/// Floats to the power of an integer are products in one order; see ir::Op::PowInt.
+Result<Operand> KernelBuilder::power(const Operand& base, const Operand& exponent, Span span) {
+  const DType t = base.weak && !exponent.weak ? options_.default_float : base.dtype;
+  const DType n = !exponent.weak && exponent.dtype == DType::U64 ? DType::U64 : DType::I64;
+  ir::KInst i = inst(ir::KKind::Compute, t, span);
+  i.op = ir::Op::PowInt;
+  GK_TRY(int x, convert(base, t));
+  GK_TRY(int y, convert(exponent, n));
+  i.args = {x, y};
+  Operand r = ssa_operand(emit(std::move(i)), t, span);
+  r.weak = base.weak && exponent.weak;
+  return r;
 }
 
 Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span span) {
@@ -167,22 +214,6 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     GK_TRY(t, common(args[first], args[first + 1], what, span));
     weak = weak && args[first + 1].weak;
   }
-  if (is_bool(t) && needs_number(op))
-    return fail(make_error(ErrorKind::Type, "E0204",
-                           two ? fmt::format("cannot {}", what)
-                               : fmt::format("`{}` is not defined for bool", op_name),
-                           span)
-                    .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
-  if (gk::is_float(t) && (is_bitwise(op) || is_shift(op)))
-    return fail(ErrorKind::Type, "E0201",
-                fmt::format("`{}` is not defined for {}", op_name, weak ? "floats" : name(t)), span);
-  if (op == ir::Op::Not && !is_bool(t))
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("`not` takes a bool, not {}", describe(args[0])), span)
-                    .help("compare first: `x == 0`"));
-  if (needs_float(op) && !gk::is_float(t)) t = weak ? DType::F64 : options_.default_float;
-  if (is_rounding(op) && is_integer(t)) return args[0];
-  if (op == ir::Op::BitNot && is_bool(t)) op = ir::Op::Not;
   if (is_classification(op) && !gk::is_float(t)) {
     Operand v;
     v.dtype = DType::Bool;
@@ -190,21 +221,54 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     v.span = span;
     return v;
   }
+  if (is_bool(t) && needs_number(op))
+    return fail(make_error(ErrorKind::Type, "E0204",
+                           two ? fmt::format("cannot {}", what)
+                               : fmt::format("`{}` is not defined for bool", op_name),
+                           span)
+                    .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
+  if (gk::is_float(t) && (is_bitwise(op) || is_shift(op))) {
+    Error e =
+        make_error(ErrorKind::Type, "E0201",
+                   fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
+    if (op == ir::Op::Xor)
+      e = std::move(e).help(
+          fmt::format("a power is `{} ** {}`", text_of(args[0].span), text_of(args[1].span)));
+    return fail(std::move(e));
+  }
+  if (op == ir::Op::Not && !is_bool(t))
+    return fail(make_error(ErrorKind::Type, "E0208",
+                           fmt::format("`not` takes a bool, not {}", describe(args[0])), span)
+                    .help("compare first: `x == 0`"));
+  if (needs_float(op) && !gk::is_float(t)) t = weak ? DType::F64 : options_.default_float;
+  if (is_rounding(op) && is_integer(t)) return args[0];
+  if (op == ir::Op::BitNot && is_bool(t)) op = ir::Op::Not;
   DType result = is_comparison(op) || is_classification(op) ? DType::Bool : t;
 
-  bool all_weak = weak && (first == 0 || args[0].weak);
+  const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
-  bool may_fault = all_weak && !ir::info(op).pure && is_integer(t) &&
-                   (op == ir::Op::Pow ? args[0].value.i == 0 && args[1].value.i < 0 : args[1].value.i == 0);
-  if (all_weak && !may_fault) {
+  bool may_fault =
+      all_host && !ir::info(op).pure && is_integer(t) && op != ir::Op::Pow && args[1].value.i == 0;
+  if (all_host && !may_fault) {
     std::vector<Scalar> s;
-    for (size_t i = 0; i < args.size(); ++i) s.push_back(args[i].value.cast(i < first ? DType::Bool : t));
+    for (const Operand& a : args) s.push_back(a.value);
+    auto r = host_apply(op, s);
+    if (!r) return fail(std::move(r.error()).at(span));
     Operand v;
-    v.dtype = result;
+    v.dtype = r->dtype;
     v.weak = true;
-    v.value = interp::apply(op, s, result);
+    v.value = *r;
     v.span = span;
     return v;
+  }
+  if (op == ir::Op::Pow && gk::is_float(args[0].dtype) && is_integer(args[1].dtype))
+    return power(args[0], args[1], span);
+  if (is_bool(t) && is_comparison(op) && op != ir::Op::Eq && op != ir::Op::Ne) {
+    // False is less than true.
+    for (Operand& a : args) {
+      GK_TRY(a, cast(a, DType::U8, a.span));
+    }
+    return apply(op, std::move(args), span);
   }
   ir::KInst i = inst(ir::KKind::Compute, result, span);
   i.op = op;
@@ -212,12 +276,15 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     GK_TRY(int ssa, convert(args[k], k < first ? DType::Bool : t));
     i.args.push_back(ssa);
   }
-  return ssa_operand(emit(std::move(i)), result, span);
+  Operand r = ssa_operand(emit(std::move(i)), result, span);
+  r.weak = weak && !is_bool(result);
+  if (r.weak && op == ir::Op::Where) r.range = either(args[1], args[2]);
+  return r;
 }
 
 /// The conversion that the user writes.
 Result<Operand> KernelBuilder::cast(const Operand& v, DType t, Span span) {
-  if (v.weak) {
+  if (v.host()) {
     Operand r;
     r.dtype = t;
     r.value = v.value.cast(t);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/sema/habits.h"
+#include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
 #include "compiler/sema/operators.h"
 
@@ -31,7 +33,7 @@ std::optional<ir::Op> function_named(std::string_view f) {
   if (f == "min") return ir::Op::Min;
   if (f == "max") return ir::Op::Max;
   auto op = ir::parse_op(f);
-  if (!op || !ir::is_elementwise(*op) || *op == ir::Op::Cast) return std::nullopt;
+  if (!op || !ir::is_elementwise(*op) || *op == ir::Op::Cast || *op == ir::Op::PowInt) return std::nullopt;
   return op;
 }
 
@@ -89,7 +91,7 @@ Result<Operand> KernelBuilder::lower_literal(const Expr& e) {
   } else if (e.kind == ExprKind::Float) {
     v.value = Scalar::of_float(e.float_value, DType::F64);
   } else {
-    v.value = {e.uint_value > INT64_MAX ? DType::U64 : DType::I64, static_cast<int64_t>(e.uint_value), 0};
+    v.value = host_number({DType::U64, static_cast<int64_t>(e.uint_value), 0});
   }
   v.dtype = v.value.dtype;
   if (e.suffix.empty()) return v;
@@ -105,7 +107,15 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
   const Name* n = find(e.text);
   if (!n) {
     if (auto c = const_named(e.text, e.span)) return *c;
-    return fail(unknown_name(e.text, e.span, false));
+    if (auto c = named_constant(e.text)) {
+      Operand v;
+      v.dtype = DType::F64;
+      v.weak = true;
+      v.value = *c;
+      v.span = e.span;
+      return v;
+    }
+    return fail(unknown_name(e.text, e.span));
   }
   switch (n->kind) {
     case Name::Kind::Value: {
@@ -113,8 +123,12 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
       v.span = e.span;
       return v;
     }
-    case Name::Kind::Variable:
-      return ssa_operand(get(n->index, e.span), kernel_->locals[static_cast<size_t>(n->index)].dtype, e.span);
+    case Name::Kind::Variable: {
+      Operand v =
+          ssa_operand(get(n->index, e.span), kernel_->locals[static_cast<size_t>(n->index)].dtype, e.span);
+      v.weak = n->adopting && !local_dtypes_.locals[n->adopting].dtype;
+      return v;
+    }
     case Name::Kind::Dimension: {
       LoweredKernel::ExtentParam source = signature_.dim_sources[static_cast<size_t>(n->index)];
       ir::KInst i = inst(ir::KKind::Extent, DType::I64, e.span);
@@ -122,6 +136,7 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
       i.axis = source.axis;
       Operand v = ssa_operand(emit(std::move(i)), DType::I64, e.span);
       v.is_dim = e.text;
+      v.weak = true;
       return v;
     }
     case Name::Kind::Parameter: break;
@@ -130,7 +145,9 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
   if (!info.is_buffer) {
     ir::KInst i = inst(ir::KKind::ScalarParam, info.dtype, e.span);
     i.param = n->index;
-    return ssa_operand(emit(std::move(i)), info.dtype, e.span);
+    Operand v = ssa_operand(emit(std::move(i)), info.dtype, e.span);
+    v.weak = info.weak;
+    return v;
   }
   if (info.extents.empty()) return load(Element{n->index, {}, false, e.span});
   return fail(make_error(ErrorKind::Type, "E0202",
@@ -145,16 +162,7 @@ Result<Operand> KernelBuilder::lower_unary(const Expr& e) {
     case UnaryOp::Plus:
       if (is_bool(v.dtype)) return fail(ErrorKind::Type, "E0204", "`+` is not defined for bool", e.span);
       return v;
-    case UnaryOp::Neg:
-      if (v.weak && v.dtype == DType::U64) {
-        if (v.value.i != INT64_MIN)
-          return fail(ErrorKind::Type, "E0203",
-                      fmt::format("-{} does not fit in i64", static_cast<uint64_t>(v.value.i)), e.span);
-        v.dtype = v.value.dtype = DType::I64;  // -2^63: its bits are those of 2^63
-        v.span = e.span;
-        return v;
-      }
-      return apply(ir::Op::Neg, {v}, e.span);
+    case UnaryOp::Neg: return apply(ir::Op::Neg, {v}, e.span);
     case UnaryOp::BitNot: return apply(ir::Op::BitNot, {v}, e.span);
     case UnaryOp::Not: return apply(ir::Op::Not, {v}, e.span);
   }
@@ -170,9 +178,6 @@ Result<Operand> KernelBuilder::lower_binary(const Expr& e) {
                 e.op_span.valid() ? e.op_span : e.span);
   GK_TRY(Operand a, lower_expr(*e.lhs));
   GK_TRY(Operand b, lower_expr(*e.rhs));
-  // x ** 2 is x * x, as for arrays.
-  if (*op == ir::Op::Pow && b.weak && is_integer(b.dtype) && b.value.i == 2)
-    return apply(ir::Op::Mul, {a, a}, e.span);
   return apply(*op, {a, b}, e.span);
 }
 
@@ -211,7 +216,7 @@ Result<int> KernelBuilder::lower_condition(const Expr& e, std::string_view what)
   if (!is_bool(v.dtype))
     return fail(make_error(ErrorKind::Type, "E0201",
                            fmt::format("`{}` needs a bool, not {}", what, name(v.dtype)), e.span)
-                    .help("compare it: `… != 0`"));
+                    .help(fmt::format("compare it: `{} != 0`", as_operand(text_of(e.span)))));
   return convert(v, DType::Bool);
 }
 
@@ -235,12 +240,18 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
   };
   std::optional<DType> t = parse_dtype(f);
   std::optional<ir::Op> op = function_named(f);
-  bool extra = f == "rsqrt" || f == "square";
-  if (!t && !op && !extra) return fail(unknown_name(f, e.lhs->span, true));
+  const bool clips = f == "clip";
+  bool extra = f == "rsqrt" || f == "square" || clips;
+  if (!t && !op && !extra) return fail(unknown_function(e));
   std::vector<Operand> args;
   for (const syntax::Arg& a : e.args) {
     GK_TRY(Operand v, lower_expr(*a.value));
     args.push_back(std::move(v));
+  }
+  if (clips) {
+    if (args.size() != 3) return takes("three arguments");
+    GK_TRY(Operand low, apply(ir::Op::Max, {args[0], args[1]}, e.span));
+    return apply(ir::Op::Min, {low, args[2]}, e.span);
   }
   if (t || extra) {
     if (args.size() != 1) return takes("one argument");
@@ -291,13 +302,20 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
                          fmt::format("give {} in one branch and {} in the other", name(strengthen(a).dtype),
                                      name(strengthen(b).dtype)),
                          p.span));
-  if (a.weak && b.weak && gk::is_float(t)) t = options_.default_float;
+  const bool weak = a.weak && b.weak && !is_bool(t);
   auto finish = [&](ir::KBlock& block, const Operand& v) -> Result<int> {
     ir::KBlock* outer = block_;
     block_ = &block;
     Result<int> r = convert(v, t);
     block_ = outer;
     return r;
+  };
+  // A choice of numbers is one.
+  const auto chosen = [&](int ssa) {
+    Operand v = ssa_operand(ssa, t, p.span);
+    v.weak = weak;
+    if (weak) v.range = either(a, b);
+    return v;
   };
   GK_TRY(int x, finish(*then, a));
   GK_TRY(int y, finish(*other, b));
@@ -308,7 +326,7 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
     ir::KInst i = inst(ir::KKind::Compute, t, p.span);
     i.op = ir::Op::Where;
     i.args = {condition, x, y};
-    return ssa_operand(emit(std::move(i)), t, p.span);
+    return chosen(emit(std::move(i)));
   }
   int result = new_local(t, "if");
   auto put = [&](ir::KBlock& block, int ssa) {
@@ -324,7 +342,7 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   i.blocks.push_back(std::move(then));
   i.blocks.push_back(std::move(other));
   emit(std::move(i));
-  return ssa_operand(get(result, p.span), t, p.span);
+  return chosen(get(result, p.span));
 }
 
 Result<Operand> KernelBuilder::lower_block_value(const Block& b) {

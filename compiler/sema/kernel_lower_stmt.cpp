@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "compiler/sema/habits.h"
 #include "compiler/sema/kernel_builder.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
@@ -177,7 +179,14 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
       bind(b.name, std::move(n));
       continue;
     }
-    DType t = declared.value_or(strengthen(v).dtype);
+    if (s.bind == BindKind::Let && v.weak && !declared) {
+      n.value = std::move(v);  // names keep numbers as they are
+      bind(b.name, std::move(n));
+      continue;
+    }
+    const bool adopts = v.weak && !declared && !is_bool(v.dtype);
+    DType t = declared.value_or(adopts ? adopting_local(b, v) : v.dtype);
+    if (adopts) n.adopting = &b;
     GK_TRY(int ssa, convert_for_store(v, t, fmt::format("`{}`", b.name)));
     if (s.bind == BindKind::Var) {
       n.kind = Name::Kind::Variable;
@@ -206,8 +215,12 @@ Result<void> KernelBuilder::lower_assign(const Stmt& s) {
     return fail(make_error(ErrorKind::Unsupported, "E0402", "this cannot be written to", target.span)
                     .help("write to a `var` or to an element: `z[i] = …`"));
   const Name* n = find(target.text);
-  if (!n && !const_named(target.text, target.span))
-    return fail(unknown_name(target.text, target.span, false));
+  if (!n && !const_named(target.text, target.span)) {
+    Error e = unknown_name(target.text, target.span);
+    if (e.code != "E0401" || !e.helps.empty()) return fail(std::move(e));
+    const std::string value = s.assign_op == AssignOp::Set ? text_of(s.rhs->span) : "…";
+    return fail(std::move(e).help(fmt::format("declare it: `var {} = {}`", target.text, value)));
+  }
   if (n && n->kind == Name::Kind::Variable) {
     if (s.elementwise)
       return fail(make_error(ErrorKind::Unsupported, "E0402",
@@ -253,15 +266,28 @@ ir::Op op_of(AssignOp op) {
 
 }  // namespace
 
+/// What an assignment stores; of `s += e` the help is the assignment in full.
+Result<int> KernelBuilder::combined_for_store(const Stmt& s, const Operand& v, DType t,
+                                              const std::string& name) {
+  auto stored = convert_for_store(v, t, fmt::format("`{}`", name));
+  if (stored || s.assign_op == AssignOp::Set || stored.error().code != "E0211") return stored;
+  const std::string place = text_of(s.lhs->span);
+  stored.error().helps = {fmt::format("convert the value: `{} = {}({} {} {})`", place, gk::name(t), place,
+                                      written(op_of(s.assign_op)), as_operand(text_of(s.rhs->span)))};
+  return stored;
+}
+
 Result<void> KernelBuilder::assign_variable(const Stmt& s, const Name& n) {
   Name target = n;  // the right side may bind names and so move `n`
   GK_TRY(Operand v, lower_expr(*s.rhs));
   const ir::KLocal local = kernel_->locals[static_cast<size_t>(target.index)];
   if (s.assign_op != AssignOp::Set) {
     Operand now = ssa_operand(get(target.index, s.lhs->span), local.dtype, s.lhs->span);
+    now.weak = target.adopting && !local_dtypes_.locals[target.adopting].dtype;
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
-  GK_TRY(int ssa, convert_for_store(v, local.dtype, fmt::format("`{}`", local.name)));
+  if (target.adopting) note_assigned(*target.adopting, v);
+  GK_TRY(int ssa, combined_for_store(s, v, local.dtype, local.name));
   set(target.index, ssa, s.span);
   return {};
 }
@@ -273,7 +299,7 @@ Result<void> KernelBuilder::assign_element(const Stmt& s, const Element& e) {
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
   const KernelParamInfo& info = param_info(e.param);
-  GK_TRY(int ssa, convert_for_store(v, info.dtype, fmt::format("`{}`", info.name)));
+  GK_TRY(int ssa, combined_for_store(s, v, info.dtype, info.name));
   store(e, ssa);
   return {};
 }
@@ -305,10 +331,14 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
       Name n;
       n.span = s.name_span;
       n.value = ssa_operand(get(local, s.name_span), DType::I64, s.name_span);
-      if (from.weak && from.value.i >= 0) {
+      n.value.weak = true;
+      if (from.host() && from.value.i >= 0) {
         n.value.below_dim = to.is_dim;
-        if (to.weak) n.value.below = to.value.i;
+        if (to.host()) n.value.below = to.value.i;
       }
+      if (from.host() && to.host())
+        n.value.range =
+            Operand::Range{static_cast<double>(from.value.i), static_cast<double>(to.value.i) - 1};
       bind(s.name, std::move(n));
     }
     return lower_block(*s.body);

@@ -44,6 +44,7 @@ Result<void> read_type(const syntax::Param& param, const KernelArg& arg, KernelP
     p.dtype = arg.type.dtype;
     p.is_buffer = arg.is_array;
     p.plain_type = !arg.is_array;
+    p.weak = arg.weak;
     if (arg.is_array) p.extents.resize(arg.type.dims.size());
     p.text = written(p);
     return {};

@@ -23,6 +23,7 @@ struct KernelParamInfo {
   bool is_buffer = false;   // an array, or a 0-d device array given for a scalar
   bool plain_type = false;  // declared without brackets: takes a scalar or a 0-d array
   bool annotated = false;
+  bool weak = false;  // a scalar without a dtype of its own
   DType dtype = DType::F32;
   std::vector<KernelExtent> extents;
   std::string text;  // the type as written: "f32[n, 256]"

@@ -1,7 +1,11 @@
 // `for`: run on the host step by step, or traced once and kept as a loop inside a kernel.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/rebound.h"
+#include "compiler/sema/roll.h"
 
 namespace gk::sema {
 
@@ -12,27 +16,26 @@ namespace {
 
 constexpr int64_t kMinRolledTrips = 4;
 constexpr int64_t kMaxEagerRolledTrips = 1'000'000;
+constexpr int64_t kMostTripsInRolled = 64;  // of a loop that is written out inside one that is traced once
 
-// Statements that may become the body of a loop in a kernel.
+// Statements that may become the body of a loop in a kernel. What they do to the host stops that while the
+// body is traced.
 bool may_roll(const syntax::Block& b) {
-  for (const auto& s : b.stmts)
-    if (s->kind != StmtKind::Let && s->kind != StmtKind::Assign) return false;
+  for (const auto& s : b.stmts) {
+    const bool plain =
+        s->kind == StmtKind::Let || s->kind == StmtKind::Assign || s->kind == StmtKind::ExprStmt;
+    if (!plain && !(s->kind == StmtKind::For && may_roll(*s->body))) return false;
+  }
   return true;
 }
 
-void rebound_names(const syntax::Block& b, std::set<std::string>& rebound) {
-  for (const auto& s : b.stmts)
-    if (s->kind == StmtKind::Assign && !s->elementwise && s->lhs->kind == syntax::ExprKind::Name)
-      rebound.insert(s->lhs->text);
-}
-
-// Names assigned in the body that the body itself does not declare.
-std::set<std::string> outer_names(const syntax::Block& b) {
-  std::set<std::string> names;
-  Evaluator::assigned_names(b, names);
-  for (const auto& s : b.stmts)
-    for (const auto& binding : s->bindings) names.erase(binding.name);
-  return names;
+void declared_names(const syntax::Block& b, std::set<std::string>& names) {
+  for (const auto& s : b.stmts) {
+    for (const auto& binding : s->bindings) names.insert(binding.name);
+    if (s->kind != StmtKind::For) continue;
+    names.insert(s->name);
+    declared_names(*s->body, names);
+  }
 }
 
 bool arrays_only(const Value& v) {
@@ -49,20 +52,18 @@ std::vector<ArrayPtr> leaves(const Value& v) {
   return out;
 }
 
-// One iteration space, one kernel: elementwise work on one shape (and scalars).
-bool one_space(const ir::Module& m, const ir::Block& b) {
-  const ir::Type* shape = nullptr;
-  for (const auto& n : b.nodes) {
-    bool view = n.op == ir::Op::Broadcast;
-    if (!view && !ir::is_elementwise(n.op) && n.op != ir::Op::Const) return false;
-    for (auto r : n.results) {
-      const ir::Type& t = m.type(r);
-      if (t.rank() == 0) continue;
-      if (shape && !(shape->shape() == t.shape())) return false;
-      shape = &t;
-    }
+// Whether a place other than these was written since.
+bool wrote_beside(const Trace& trace, const Trace::Written& before, const std::set<const ArrayData*>& known) {
+  for (const auto& [s, v] : trace.written_values()) {
+    const auto it = before.values.find(s);
+    if ((it == before.values.end() || it->second != v) && !known.contains(s->owner)) return true;
   }
-  return true;
+  const auto& cells = trace.cells();
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells[i].now != (i < before.cells.size() ? before.cells[i] : -1) &&
+        !known.contains(cells[i].array.get()))
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -74,6 +75,7 @@ Result<Flow> Evaluator::loop_body(const Stmt& s, const ScopePtr& scope, Value in
   if (s.name != "_") {
     auto v = std::make_shared<Variable>();
     v->span = s.name_span;
+    v->is_index = true;
     v->value = std::move(index);
     inner->names[s.name] = v;
   }
@@ -85,17 +87,18 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   auto evaluated = eval(*s.rhs, scope);
   --eager_depth_;
   if (!evaluated) return fail(std::move(evaluated.error()));
-  Value over = std::move(*evaluated);
+  GK_TRY(Value over, settled(*evaluated, s.rhs->span));
   bool iterable = over.is_unknown() || over.kind == VKind::Range || over.kind == VKind::List ||
                   over.kind == VKind::Tuple || over.kind == VKind::Strings ||
                   (over.is_array() && over.array->type.rank() > 0);
   if (!iterable)
     return fail(
         make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
-            .help("loop over a range `0..n`, a list, or the first axis of an array"));
+            .help(over.is_scalar() ? fmt::format("loop over a range: `0..{}`", written(s.rhs->span))
+                                   : "loop over a range, a list, or the first axis of an array"));
   if (!running()) {
     Value index = Value::unknown();
-    if (over.kind == VKind::Range) index = Value::unknown_scalar(DType::I64);
+    if (over.kind == VKind::Range) index = Value::unknown_host(DType::I64);
     if ((over.kind == VKind::List || over.kind == VKind::Tuple)) {
       if (over.items->items.empty()) return Flow::Next;
       index = over.items->items[0];
@@ -103,7 +106,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     }
     if (over.is_array()) {
       GK_TRY(index, index_first(over, 0, s.rhs->span));
-      index = bind_value(index);
+      GK_TRY(index, bind_value(index, s.rhs->span));
     }
     std::set<std::string> names;
     assigned_names(*s.body, names);
@@ -124,6 +127,10 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
     hi = over.items->items[1].scalar.i;
     GK_TRY(auto rolled, try_roll(s, scope, lo, hi));
     if (rolled) return Flow::Next;
+    if (rolling_ > 0 && hi - lo > kMostTripsInRolled) {
+      roll_failed_ = true;
+      return fail(ErrorKind::Internal, "E0901", "loop not rolled", s.span);
+    }
     GK_TRY(auto looped, try_device_for(s, scope, over, lo, hi));
     if (looped) return Flow::Next;
   } else if (over.kind == VKind::Strings) {
@@ -131,7 +138,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   } else {
     hi = over.is_array() ? over.array->type.dims[0].value : static_cast<int64_t>(over.items->items.size());
   }
-  Value held = over.is_array() ? bind_value(over) : over;  // the loop sees the array as it is now
+  GK_TRY(auto held, hold(over, s.rhs->span));  // the loop sees the array or list as it is now
   if (over.is_array()) {
     GK_TRY(auto looped, try_device_for(s, scope, held, lo, hi));
     if (looped) return Flow::Next;
@@ -139,7 +146,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   for (int64_t i = lo; i < hi; ++i) {
     Value index;
     if (over.kind == VKind::Range) {
-      index = Value::of_scalar(Scalar::of_int(i));
+      index = Value::host(i);
     } else if (over.kind == VKind::Strings) {
       index = Value::of_string((*over.strings)[static_cast<size_t>(i)]);
     } else {
@@ -154,32 +161,31 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
 
 Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi) {
   int64_t trips = hi - lo;
-  if (!fuse_ || rolling_ > 0 || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
+  if (!fuse_ || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
   if (!capturing() && trips > kMaxEagerRolledTrips) return false;
-  std::set<std::string> rebound;
-  rebound_names(*s.body, rebound);
+  std::set<std::string> rebound, names, declared;
+  rebound_outside(s, rebound);
+  assigned_names(*s.body, names);
+  declared_names(*s.body, declared);
   struct Carried {
     std::shared_ptr<Variable> var;
     Value before;
     bool rebound;
     std::vector<ArrayPtr> leaves;
-    std::vector<ir::ValueId> pending;
   };
   std::vector<Carried> carried;
-  for (const auto& n : outer_names(*s.body)) {
-    Error why;
-    auto v = lookup(n, scope, s.span, &why);
+  for (const auto& n : names) {
+    auto v = lookup(n, scope);
+    if (declared.contains(n)) {
+      if (v) return false;  // one name for two things
+      continue;
+    }
     if (!v || !arrays_only(v->get())) return false;
     bool re = rebound.contains(n);
     // A rebound name from outside a capture is an error that the ordinary way reports.
     if (re && (v->kind != syntax::BindKind::Var || v->is_param)) return false;
-    for (auto sc = scope; re && sc; sc = sc->parent) {
-      if (sc->names.contains(n)) break;
-      if (sc->capture_boundary) return false;
-    }
-    Carried c{v, v->get(), re, leaves(v->get()), {}};
-    for (const auto& a : c.leaves) c.pending.push_back(a->pending);
-    carried.push_back(std::move(c));
+    if (re && v->capture_depth < capture_depth_) return false;
+    carried.push_back({v, v->get(), re, leaves(v->get())});
   }
   if (carried.empty()) return false;
   // Written places give up their aliases first, so that no alias sees a value of the loop's inside.
@@ -199,6 +205,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       GK_TRY(auto id, value_of(a, s.span));
       initial.push_back(id);
     }
+  for (const auto& c : carried)
+    if (c.rebound) changes_.note(c.var, trace_->root().id());
+  // From here on all that changes is noted, so that it can be taken back.
+  Changes before = std::exchange(changes_, Changes(true));
   auto first = static_cast<ir::ValueId>(m.value_types.size());
   ir::Type index_type;
   index_type.dtype = DType::I64;
@@ -212,7 +222,6 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
           inner.params.push_back(p);
           auto a = trace_->pending(v.array->type, p);
           a->bound = true;
-          a->capture_depth = capture_depth_;
           return Value::of_array(a);
         }
         Value r = v;
@@ -227,6 +236,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       for (auto& a : c.leaves) {
         auto p = m.new_value(a->type);
         inner.params.push_back(p);
+        changes_.note(a);
         trace_->write(*a, p);
       }
     }
@@ -236,6 +246,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   bool failed_before = std::exchange(roll_failed_, false);
   auto index = trace_->pending(index_type, inner.params[0]);
   index->loop_index = true;
+  index->number = DeviceNumber{true, 0, static_cast<double>(trips - 1)};
   bool ok = true;
   if (lo != 0) {
     ir::Attrs attrs;
@@ -247,6 +258,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
     if (ok) {
       index = *shifted;
       index->loop_index = true;
+      index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
     }
   }
   if (ok) {
@@ -260,14 +272,17 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   trace_->enter(outer);
 
   std::vector<ir::Type> types;
+  std::vector<ir::Node> invariant;
   std::vector<ArrayPtr> finals;
-  std::set<ArrayData*> known;
+  std::set<const ArrayData*> known;
+  std::set<const Variable*> carriers;
   if (ok) {
     for (auto& c : carried) {
+      carriers.insert(c.var.get());
       auto now = leaves(c.var->get());
       ok = ok && now.size() == c.leaves.size();
       for (size_t i = 0; ok && i < now.size(); ++i) {
-        ok = now[i]->type.same_as(c.leaves[i]->type);
+        ok = now[i]->type.same_as(c.leaves[i]->type) && !now[i]->number;
         inner.yields.push_back(trace_->value_of(*now[i]));
         ok = ok && inner.yields.back() >= 0;
         types.push_back(now[i]->type);
@@ -275,25 +290,27 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
         known.insert(now[i].get());
       }
     }
+    changes_.forget_gone();
     for (const auto& a : trace_->live_since(first))
       if (!known.contains(a.get())) ok = false;
-    ok = ok && one_space(m, inner);
+    ok = ok && !changes_.beside(known, carriers) && !wrote_beside(*trace_, written, known);
+    if (ok) invariant = take_invariants(inner);
+    ok = ok && is_recurrence(m, inner);
     std::optional<Shape> space;
     for (const auto& t : types) {
       if (space && !(*space == t.shape())) ok = false;
       space = t.shape();
     }
   }
+  Changes tried = std::exchange(changes_, std::move(before));
   if (!ok) {
-    for (auto& c : carried) {
-      c.var->get() = c.before;
-      for (size_t i = 0; i < c.leaves.size(); ++i)
-        if (!c.leaves[i]->storage) c.leaves[i]->pending = c.pending[i];
-    }
+    tried.undo();
     trace_->restore(std::move(written));
     if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
     return false;
   }
+  changes_.add(std::move(tried));
+  std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
   ir::Node loop;
   loop.op = ir::Op::Loop;
   loop.span = s.span;

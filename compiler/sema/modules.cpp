@@ -15,6 +15,7 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
   auto var = std::make_shared<Variable>();
   var->kind = BindKind::Const;
   var->span = s.span;
+  ++definitions_;
   scope->names[s.name] = var;
   if (!options_.importer)
     return fail(ErrorKind::Unsupported, "E0410", "imports are not available here", s.span);
@@ -24,8 +25,13 @@ Result<void> Evaluator::exec_import(const Stmt& s, const ScopePtr& scope) {
     it = modules.emplace(found.id, Imported{}).first;
     auto text = found.read();
     if (!text) return fail(std::move(text.error()).at(s.span));
-    auto parsed = syntax::parse(sources_, sources_.find_or_add(found.id, std::move(*text)));
+    auto parsed = syntax::parse(sources_, sources_.find_or_add(found.id, std::move(*text)),
+                                [this] { return !poll({}); });
     if (!parsed.errors.empty()) {
+      if (parsed.errors[0].kind == ErrorKind::Interrupted) {
+        modules.erase(it);  // nothing is known of the file; another run may read it
+        return fail(std::move(parsed.errors[0]).at(s.span));
+      }
       it->second.state = Imported::Failed;
       for (size_t i = 1; i < parsed.errors.size(); ++i) record(std::move(parsed.errors[i]));
       return fail(std::move(parsed.errors[0]));

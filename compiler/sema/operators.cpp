@@ -1,8 +1,5 @@
 #include "compiler/sema/operators.h"
 
-#include <algorithm>
-#include <vector>
-
 namespace gk::sema {
 
 using syntax::BinaryOp;
@@ -35,19 +32,21 @@ std::optional<ir::Op> op_of(BinaryOp op) {
   return std::nullopt;
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
+std::string_view written(ir::Op op) {
+  if (op == ir::Op::BitNot) return "~";
+  for (BinaryOp b : {BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::BitAnd,
+                     BinaryOp::BitOr, BinaryOp::BitXor, BinaryOp::Shl, BinaryOp::Shr})
+    if (op_of(b) == op) return syntax::spelling(b);
+  return ir::info(op).name;
+}
+
+syntax::BinaryOp combining(syntax::AssignOp op) {
+  switch (op) {
+    case syntax::AssignOp::Add: return syntax::BinaryOp::Add;
+    case syntax::AssignOp::Sub: return syntax::BinaryOp::Sub;
+    case syntax::AssignOp::Mul: return syntax::BinaryOp::Mul;
+    default: return syntax::BinaryOp::Div;
   }
-  return row[b.size()];
 }
 
 }  // namespace gk::sema

@@ -1,39 +1,21 @@
-// Places: which memory a name owns, writing to it, and who keeps the old contents (see Note [Places] in
-// value.h).
+// Places: what can be written, and writing to it; when the work that is piled up is done (see Note [Places]
+// in value.h).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
+#include "compiler/sema/operators.h"
 
 namespace gk::sema {
 
 using syntax::Expr;
 using syntax::ExprKind;
 
-namespace {
-
-std::vector<ArrayPtr> live_aliases(Storage& s) {
-  std::vector<ArrayPtr> live;
-  for (auto& w : s.aliases)
-    if (auto a = w.lock(); a && a->storage.get() == &s) live.push_back(a);
-  s.aliases.clear();
-  for (auto& a : live) s.aliases.push_back(a);
-  return live;
-}
-
-StoragePtr checked_storage(const ArrayPtr& a) {
-  auto s = std::make_shared<Storage>();
-  s->type = a->type;
-  s->placement = a->wanted;
-  s->owner = a.get();
-  return s;
-}
-
-}  // namespace
-
 Result<void> Evaluator::flush(Span span) {
   if (!running() || capturing() || rolling_ > 0) return {};
+  changes_.clear();
   if (trace_->empty()) return {};
   trace_->module().fuse = fuse_;
   trace_->module().fast_math = fast_math_;
@@ -91,7 +73,7 @@ Result<interp::Array> Evaluator::download(const Value& v, Span span) {
 }
 
 Result<Scalar> Evaluator::item(const Value& v, Span span) {
-  if (v.is_scalar()) return strengthen(v).scalar;
+  if (v.is_scalar()) return v.scalar;
   GK_TRY(auto a, download(v, span));
   return a.get(0);
 }
@@ -106,135 +88,24 @@ Result<Value> Evaluator::to_device(const Value& v, Span span) {
     return r;
   }
   if (!v.is_array() || !v.array->loose) return v;
+  // What is still in a file is read into the device's memory when it is used.
+  const ArrayData& a = *v.array;
+  if ((a.storage ? a.storage->placement : a.wanted) == Placement::Device) return v;
   GK_TRY(auto value, value_of(v.array, span));
   return Value::of_array(trace_->pending(v.array->type, value));
 }
 
-Value Evaluator::hold(const Value& v) { return v.is_scalar() ? v : bind_value(v); }
-
-Value Evaluator::bind_value(const Value& v) {
-  if (v.is_aggregate()) {
-    Value r = v;
-    r.items = std::make_shared<Aggregate>(*v.items);
-    for (auto& item : r.items->items) item = bind_value(item);
-    return r;
-  }
-  if (!v.is_array()) return strengthen(v);
-  const ArrayPtr& a = v.array;
-  if (!a->bound) {
-    a->bound = true;
-    a->capture_depth = capture_depth_;
-    if (!running() && !a->storage) a->storage = checked_storage(a);
-    return v;
-  }
-  auto alias = std::make_shared<ArrayData>();
-  alias->type = a->type;
-  alias->bound = true;
-  alias->capture_depth = capture_depth_;
-  alias->wanted = a->wanted;
-  // In a body on a device condition a name from around it is known by its cell alone.
-  bool written_here =
-      a->storage && (trace_->in_body() || trace_->written_values().contains(a->storage.get()));
-  if (a->storage && !written_here) {
-    alias->storage = a->storage;
-    a->storage->aliases.push_back(alias);
-  } else if (running()) {
-    trace_->adopt(alias, trace_->value_of(*a));
-  } else {
-    alias->storage = checked_storage(alias);
-  }
-  return Value::of_array(alias);
-}
-
-// A copy made now, outside whatever is being captured.
-static Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
-  if (!ev.running()) {
-    alias->storage = checked_storage(alias);
-    return {};
-  }
-  Trace outside(true);
-  outside.adopt(alias, [&] {
-    ArrayData reader;
-    reader.type = alias->type;
-    reader.storage = alias->storage;
-    return outside.value_of(reader);
-  }());
-  Unit unit = outside.take();
-  unit.span = span;
-  return ev.effects()->execute(unit);
-}
-
-Result<ir::ValueId> Evaluator::value_of(const ArrayPtr& a, Span span) {
-  if (capturing() && a->storage && a->bound && a->storage->owner != a.get() &&
-      a->capture_depth < capture_depth_) {
-    ArrayPtr mine = a;
-    GK_CHECK(own(mine, span));
-  }
-  return trace_->value_of(*a);
-}
-
-Result<void> Evaluator::detach_aliases(ArrayData& a, Span span) {
-  if (!a.storage) return {};
-  for (auto& alias : live_aliases(*a.storage)) {
-    if (alias.get() == &a) continue;
-    if (capturing() && alias->capture_depth < capture_depth_) {
-      GK_CHECK(copy_now(*this, alias, span));
-    } else if (!running()) {
-      alias->storage = checked_storage(alias);
-    } else {
-      trace_->root().adopt(alias, trace_->root().value_of(*alias));
-    }
-  }
-  a.storage->aliases.clear();
-  return {};
-}
-
-Result<void> Evaluator::detach_for_launch(const std::vector<StoragePtr>& written, Span span) {
-  for (const auto& s : written)
-    for (auto& alias : live_aliases(*s))
-      if (s->owner != alias.get()) {
-        GK_CHECK(copy_now(*this, alias, span));
-      }
-  return {};
-}
-
-Result<void> Evaluator::own(ArrayPtr& a, Span span) {
-  if (!a->storage || a->storage->owner == a.get()) return {};
-  auto others = live_aliases(*a->storage);
-  bool alone =
-      !a->storage->owner && std::all_of(others.begin(), others.end(), [&](auto& o) { return o == a; });
-  if (alone) {
-    a->storage->owner = a.get();
-    a->storage->aliases.clear();
-    return {};
-  }
-  if (capturing() && a->capture_depth < capture_depth_) return copy_now(*this, a, span);
-  if (!running()) {
-    a->storage = checked_storage(a);
-    return {};
-  }
-  trace_->root().adopt(a, trace_->root().value_of(*a));
-  return {};
-}
-
-Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
-  GK_TRY(auto value, value_of(v, span));
-  GK_CHECK(own(a, span));
-  GK_CHECK(detach_aliases(*a, span));
-  if (running())
-    trace_->write(*a, value);
-  else if (a->storage)
-    trace_->set_written(a->storage, value);
-  return {};
-}
-
 Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
+  GK_TRY(auto target, find_place(e, scope));
+  return target.value;
+}
+
+Result<Evaluator::Place> Evaluator::find_place(const Expr& e, const ScopePtr& scope) {
   switch (e.kind) {
     case ExprKind::Name: {
-      Error why;
-      auto v = lookup(e.text, scope, e.span, &why);
-      if (!v) return fail(std::move(why));
-      if (v->get().is_unknown()) return &v->get();
+      auto v = lookup(e.text, scope);
+      if (!v) return fail(unknown_name(e.text, scope, e.span, Meant::Place));
+      if (v->get().is_unknown()) return Place{&v->get(), nullptr, nullptr};
       if (v->kind != syntax::BindKind::Var && !v->target) {
         Error err =
             make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be written to", e.text), e.span);
@@ -247,51 +118,64 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
                 .label(v->span, v->kind == syntax::BindKind::Const ? "declared const" : "declared with let")
                 .help(fmt::format("declare it `var {}`", e.text)));
       }
-      return &v->get();
+      note_seen(e.text, v);
+      return Place{&v->get(), nullptr, nullptr};
     }
     case ExprKind::Field: {
-      GK_TRY(auto base, place(*e.lhs, scope));
-      if (!base)
+      GK_TRY(auto base, find_place(*e.lhs, scope));
+      if (!base.value)
         return fail(ErrorKind::Type, "E0403", "a field of a part of an array is not a place", e.span);
-      if (base->is_unknown()) return base;
-      if (base->kind != VKind::Record)
-        return fail(ErrorKind::Type, "E0209", fmt::format("{} has no field `{}`", describe(*base), e.field),
-                    e.field_span);
-      auto& names = base->items->names;
+      if (base.value->is_unknown()) return base;
+      if (base.value->kind != VKind::Record)
+        return fail(ErrorKind::Type, "E0209",
+                    fmt::format("{} has no field `{}`", describe(*base.value), e.field), e.field_span);
+      auto& names = base.value->items->names;
       auto it = std::find(names.begin(), names.end(), e.field);
       if (it == names.end())
         return fail(make_error(ErrorKind::Type, "E0209",
-                               fmt::format("{} has no field `{}`", describe(*base), e.field), e.field_span)
+                               fmt::format("{} has no field `{}`", describe(*base.value), e.field),
+                               e.field_span)
                         .note(fmt::format("its fields are {}", fmt::join(names, ", "))));
-      return &base->items->items[static_cast<size_t>(it - names.begin())];
+      return Place{&base.value->items->items[static_cast<size_t>(it - names.begin())], nullptr,
+                   base.value->items};
     }
     case ExprKind::IndexOp: {
-      GK_TRY(auto base, place(*e.lhs, scope));
-      if (!base)
+      GK_TRY(auto base, find_place(*e.lhs, scope));
+      if (!base.value) {
+        Error error =
+            make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span);
+        const auto number = [](const syntax::Index& i) { return i.kind == syntax::Index::Kind::Expr; };
+        if (!std::all_of(e.lhs->indices.begin(), e.lhs->indices.end(), number)) return fail(std::move(error));
+        std::string all = written(e.lhs->lhs->span) + "[";
+        for (const Expr* part : std::initializer_list<const Expr*>{e.lhs.get(), &e})
+          for (const auto& i : part->indices) all += written(i.span) + ", ";
+        all.replace(all.size() - 2, 2, "]");
         return fail(
-            make_error(ErrorKind::Type, "E0403", "an index into a part of an array is not a place", e.span)
-                .help("write all indices in one pair of brackets: `x[0, 1]`"));
-      if (base->is_unknown()) return base;
-      if (base->kind != VKind::List && base->kind != VKind::Tuple) return nullptr;
+            std::move(error).help(fmt::format("write all indices in one pair of brackets: `{}`", all)));
+      }
+      if (base.value->is_unknown()) return base;
+      if (base.value->kind != VKind::List && base.value->kind != VKind::Tuple)
+        return Place{nullptr, base.value, base.within};
       if (e.indices.size() != 1 || e.indices[0].kind != syntax::Index::Kind::Expr)
         return fail(ErrorKind::Type, "E0202", "a list takes one number as index", e.span);
+      const std::shared_ptr<Aggregate> list = base.value->items;
+      const auto item = [&](size_t k) { return Place{&list->items[k], nullptr, list}; };
       GK_TRY(auto i, eval(*e.indices[0].expr, scope));
-      if (base->items->items.empty())
-        return fail(ErrorKind::Shape, "E0308", "an index into an empty list", e.span);
+      if (list->items.empty()) return fail(ErrorKind::Shape, "E0308", "an index into an empty list", e.span);
       if (!i.is_scalar() || !is_integer(i.scalar.dtype)) {
-        if (i.is_unknown()) return &base->items->items[0];
+        if (i.is_unknown()) return item(0);
         return fail(ErrorKind::Type, "E0212",
                     fmt::format("an index into a list is a host integer, not {}", describe(i)),
                     e.indices[0].span);
       }
-      if (!i.known) return &base->items->items[0];
-      int64_t n = static_cast<int64_t>(base->items->items.size());
+      if (!i.known) return item(0);
+      int64_t n = static_cast<int64_t>(list->items.size());
       int64_t k = i.scalar.i < 0 ? i.scalar.i + n : i.scalar.i;
       if (k < 0 || k >= n)
         return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
                     fmt::format("index {} is out of range for a list of {}", i.scalar.i, n),
                     e.indices[0].span);
-      return &base->items->items[static_cast<size_t>(k)];
+      return item(static_cast<size_t>(k));
     }
     default:
       return fail(make_error(ErrorKind::Type, "E0403", "this is not a place that can be written to", e.span)
@@ -299,9 +183,8 @@ Result<Value*> Evaluator::place(const Expr& e, const ScopePtr& scope) {
   }
 }
 
-Result<Value*> Evaluator::mut_argument(const Expr& e, const ScopePtr& scope) {
-  GK_TRY(auto target, place(e, scope));
-  if (target) return target;
+Result<Value*> Evaluator::mut_argument(const Expr& e, const Place& target) {
+  if (target.value) return target.value;
   return fail(
       make_error(ErrorKind::Type, "E0403", "a part of an array cannot be passed `mut`", e.span)
           .help(fmt::format("pass the whole array, or a `var` with a copy of the part, and write that back: "
@@ -310,19 +193,16 @@ Result<Value*> Evaluator::mut_argument(const Expr& e, const ScopePtr& scope) {
 }
 
 Result<ArrayPtr> Evaluator::value_to_write(const Value& v, const ir::Type& t, Span span) {
-  Value x = v;
-  if (v.is_scalar() && v.weak) {
-    GK_TRY(x, cast_weak(v, t.dtype, span));
-    x.weak = true;
-  } else if (v.is_array() || v.is_scalar()) {
+  const bool adopts = v.is_literal() || is_number(v);
+  if (!adopts && (v.is_array() || v.is_scalar())) {
     DType d = v.is_scalar() ? v.scalar.dtype : v.array->type.dtype;
     if (d != t.dtype && (is_bool(d) || promote(d, t.dtype) != t.dtype))
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("cannot write {} to a place of {}", describe(v), ir::to_string(t)),
                              span)
-                      .help(fmt::format("convert it: `{}(…)`", name(t.dtype))));
+                      .help(fmt::format("convert it: `{}({})`", name(t.dtype), written(span))));
   }
-  return as_array(x, t.dtype, span);
+  return as_array(v, t.dtype, span);
 }
 
 Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Span value_span) {
@@ -349,6 +229,7 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
   if (running() && !capturing() && v.is_array() && v.array->storage && target.array->storage &&
       v.array->storage->placement == Placement::Host &&
       target.array->storage->placement != Placement::Device && v.array->type.same_as(t)) {
+    GK_CHECK(refuse_in_roll(span));
     GK_CHECK(flush(span));
     GK_CHECK(own(target.array, span));
     GK_CHECK(detach_aliases(*target.array, span));
@@ -369,18 +250,29 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
   return overwrite(target.array, a, span);
 }
 
-Result<void> Evaluator::write_indexed(Value& target, const Expr& e, const Value& v, const ScopePtr& scope,
-                                      Span value_span) {
+Result<void> Evaluator::write_indexed(Value& target, const syntax::Stmt& s, Value v, const ScopePtr& scope) {
+  const Expr& e = *s.lhs;
+  const Span value_span = s.rhs->span;
   if (target.is_unknown() || v.is_unknown()) return {};
   if (!target.is_array())
     return fail(ErrorKind::Type, "E0403", fmt::format("{} cannot be indexed for writing", describe(target)),
                 e.span);
   GK_TRY(auto plan, plan_index(target, e, scope));
   const ir::Type t = target.array->type;
+  if (plan.unknown) return overwrite(target.array, trace_->pending(t, -1), e.span);
   if (plan.take_axis >= 0)
     return fail(make_error(ErrorKind::Unsupported, "E0405",
                            "writing through an integer array is not yet implemented", e.span)
                     .help("use a mask (`x[m] .= …`) or a `kernel`"));
+  if (s.assign_op != syntax::AssignOp::Set) {
+    // `x[m] .+= e` computes on the whole of x and keeps what the mask selects.
+    Value old = target;
+    if (!plan.mask) {
+      GK_TRY(old.array, apply_slice(target.array, plan, e.span));
+    }
+    GK_TRY(v, binary(combining(s.assign_op), old, v, nullptr, s.op_span));
+    if (v.is_unknown()) return {};
+  }
   ir::Dims dims = plan.mask ? t.dims : plan.result;
   GK_TRY(auto a, value_to_write(v, t, value_span));
   auto joint = ir::broadcast(dims, a->type.dims);

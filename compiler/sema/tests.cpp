@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -11,6 +12,17 @@ using syntax::BinaryOp;
 using syntax::Expr;
 using syntax::ExprKind;
 using syntax::Stmt;
+
+namespace {
+
+Value close(double p, double q, int64_t i, double rtol, double atol) {
+  Value r = Value::of_scalar(Scalar::of_bool(p == q || std::fabs(p - q) <= atol + rtol * std::fabs(q)));
+  if (!r.scalar.i)
+    r.text = fmt::format("element {}: {} against {}, which differ by {:.3g}", i, p, q, std::fabs(p - q));
+  return r;
+}
+
+}  // namespace
 
 Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr& e, double rtol,
                                      double atol) {
@@ -25,9 +37,18 @@ Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr&
     }
     return running() ? Value::of_scalar(Scalar::of_bool(true)) : Value::unknown_scalar(DType::Bool);
   }
-  GK_CHECK(common_dtype(a, b, "compare", e.op_span));
-  GK_TRY(auto x, as_array(a, e.span));
-  GK_TRY(auto y, as_array(b, e.span));
+  GK_TRY(const Meeting met, common_dtype(a, b, "compare", e.op_span));
+  if (a.is_scalar() && b.is_scalar()) {
+    if (!running() || !a.known || !b.known) return Value::unknown_scalar(DType::Bool);
+    return close(a.scalar.as_double(), b.scalar.as_double(), 0, rtol, atol);
+  }
+  // What has no dtype takes that of the other side.
+  const auto side = [&](const Value& v) {
+    const bool adopts = !met.host && (v.is_literal() || is_number(v)) && !is_bool(met.dtype);
+    return adopts ? as_array(v, met.dtype, e.span) : as_array(v, e.span);
+  };
+  GK_TRY(auto x, side(a));
+  GK_TRY(auto y, side(b));
   auto dims = ir::broadcast(x->type.dims, y->type.dims);
   if (!dims)
     return fail(
@@ -41,13 +62,8 @@ Result<Value> Evaluator::eval_approx(const Value& a, const Value& b, const Expr&
   GK_TRY(auto left, download(Value::of_array(x), e.span));
   GK_TRY(auto right, download(Value::of_array(y), e.span));
   for (int64_t i = 0; i < left.size(); ++i) {
-    double p = left.get(i).as_double(), q = right.get(i).as_double();
-    if (p == q) continue;
-    if (!(std::fabs(p - q) <= atol + rtol * std::fabs(q))) {
-      Value r = Value::of_scalar(Scalar::of_bool(false));
-      r.text = fmt::format("element {}: {} against {}, which differ by {:.3g}", i, p, q, std::fabs(p - q));
-      return r;
-    }
+    Value r = close(left.get(i).as_double(), right.get(i).as_double(), i, rtol, atol);
+    if (!r.scalar.i) return r;
   }
   return Value::of_scalar(Scalar::of_bool(true));
 }
@@ -89,10 +105,7 @@ Result<void> Evaluator::exec_assert(const Stmt& s, const ScopePtr& scope) {
   if (v.is_unknown() && !running()) return {};
   bool scalar_bool = (v.is_scalar() && is_bool(v.scalar.dtype)) ||
                      (v.is_array() && v.array->type.rank() == 0 && is_bool(v.array->type.dtype));
-  if (!scalar_bool)
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("`assert` takes a scalar bool, not {}", describe(v)), e.span)
-                    .help(v.is_array() ? "wrap it: `assert all(…)`" : "compare it"));
+  if (!scalar_bool) return fail(not_a_condition(v, e, "`assert` takes"));
   if (!running()) return {};
   GK_CHECK(refuse_in_capture("an assertion", s.span));
   GK_TRY(auto truth, item(v, e.span));
@@ -148,7 +161,7 @@ Result<void> Evaluator::exec_expect_error(const Stmt& s, const ScopePtr& scope) 
   if (r)
     return fail(ErrorKind::Assertion, "E0804", fmt::format("expected error {}, but none occurred", s.text),
                 s.span);
-  trace_ = std::make_unique<Trace>(true);
+  drop_trace();
   if (r.error().code == s.text) return {};
   return r;
 }
@@ -172,7 +185,10 @@ Result<void> Evaluator::run_apart(const syntax::Block& body, const ScopePtr& sco
   };
   std::vector<Kept> kept;
   for (const auto& [name, var] : scope->names)
-    if (var->kind == syntax::BindKind::Var) kept.push_back({var, var->value, hold(var->value)});
+    if (var->kind == syntax::BindKind::Var) {
+      GK_TRY(auto contents, hold(var->value, body.span));
+      kept.push_back({var, var->value, std::move(contents)});
+    }
   auto result = run_body(body, scope);
   auto restore = [&]() -> Result<void> {
     for (const Kept& k : kept) {

@@ -6,9 +6,10 @@ namespace gk::sema {
 
 std::atomic<uint64_t> Trace::next_id_{0};
 
-Trace::Trace(bool building) : id_(++next_id_), building_(building), block_(&module_.top) {}
+Trace::Trace(bool building, int capture_depth)
+    : id_(++next_id_), building_(building), capture_depth_(capture_depth), block_(&module_.top) {}
 
-Trace::Trace(Trace* around) : Trace(true) {
+Trace::Trace(Trace* around) : Trace(true, around->capture_depth_) {
   around_ = around;
   nodes_ = around->nodes_;
   module_.fuse = around->module_.fuse;
@@ -77,13 +78,30 @@ ir::ValueId Trace::value_of(ArrayData& a) {
   return inputs_[s.get()] = input(slot_of(s), s->type, s->name);
 }
 
+ir::ValueId Trace::known_value(const ArrayData& a) const {
+  if (!a.storage) return a.trace == id_ ? a.pending : -1;
+  const auto it = values_.find(a.storage.get());
+  return it != values_.end() && a.storage->owner == &a ? it->second : -1;
+}
+
 ArrayPtr Trace::pending(ir::Type type, ir::ValueId v) {
   auto a = std::make_shared<ArrayData>();
   a->type = std::move(type);
   a->pending = v;
   a->trace = id_;
-  if (building_) pending_.push_back(a);
+  a->capture_depth = capture_depth_;
+  if (building_) wait(a);
   return a;
+}
+
+void Trace::wait(const ArrayPtr& a) {
+  // Those that wait no more are taken out before the list grows.
+  if (pending_.size() == pending_.capacity() && pending_.size() >= 64)
+    std::erase_if(pending_, [&](const auto& w) {
+      const auto other = w.lock();
+      return !other || !made_here(*other);
+    });
+  pending_.push_back(a);
 }
 
 bool Trace::empty() const {
@@ -94,10 +112,11 @@ bool Trace::empty() const {
 }
 
 void Trace::adopt(const ArrayPtr& a, ir::ValueId v) {
+  if (a->storage && a->storage->owner == a.get()) a->storage->owner = nullptr;
   a->storage = nullptr;
   a->pending = v;
   a->trace = id_;
-  if (building_) pending_.push_back(a);
+  if (building_) wait(a);
 }
 
 void Trace::set_written(const StoragePtr& s, ir::ValueId v) {
@@ -119,12 +138,17 @@ void Trace::write(ArrayData& a, ir::ValueId v) {
   set_written(a.storage, v);
 }
 
-ir::ValueId Trace::param(const Scalar& s, Span span) {
+int Trace::scalar_slot(const Scalar& s, int32_t from) {
+  module_.params.push_back(s);
+  scalar_sources_.push_back(from);
+  return static_cast<int>(module_.params.size()) - 1;
+}
+
+ir::ValueId Trace::param(const Scalar& s, Span span, int32_t from) {
   ir::Attrs attrs;
-  attrs.index = static_cast<int64_t>(module_.params.size());
+  attrs.index = scalar_slot(s, from);
   attrs.value = s;
   attrs.dtype = s.dtype;
-  module_.params.push_back(s);
   ir::Node node;
   node.op = ir::Op::Param;
   node.attrs = std::move(attrs);
@@ -183,19 +207,45 @@ ir::Module Trace::take_region() {
 }
 
 Unit Trace::take() {
+  std::vector<ArrayPtr> live;
+  for (const auto& w : pending_)
+    if (auto a = w.lock()) live.push_back(std::move(a));
+  return take(live);
+}
+
+Unit Trace::take(const std::vector<ArrayPtr>& results) {
   Unit unit;
   for (const auto& s : writes_) {
     int slot = slot_of(s);
     module_.slots[static_cast<size_t>(slot)].is_output = true;
     module_.outputs.push_back({values_[s.get()], slot});
   }
-  for (const auto& w : pending_) {
-    auto a = w.lock();
-    if (!a || a->storage || a->trace != id_) continue;
+  const auto place_of = [](const ArrayData& a) {
+    return a.wanted == Placement::Host ? Placement::Device : a.wanted;
+  };
+  std::unordered_map<ir::ValueId, StoragePtr> homes;  // of values that need not be apart
+  for (const ArrayPtr& a : results) {
+    if (a->storage || a->trace != id_) continue;
+    if (auto it = homes.find(a->pending); !a->apart && it != homes.end() &&
+                                          it->second->placement == place_of(*a) &&
+                                          it->second->type.same_as(a->type)) {
+      const StoragePtr& s = it->second;
+      a->storage = s;
+      a->pending = -1;
+      if (a->bound && !s->owner->bound) {
+        add_alias(*s, s->owner->shared_from_this());
+        s->owner = a.get();
+      } else {
+        add_alias(*s, a);
+      }
+      continue;
+    }
     auto s = std::make_shared<Storage>();
     s->type = a->type;
-    s->placement = a->wanted == Placement::Host ? Placement::Device : a->wanted;
+    s->placement = place_of(*a);
     s->owner = a.get();
+    s->name = a->name;
+    if (!a->apart) homes[a->pending] = s;
     int slot = slot_of(s);
     auto& info = module_.slots[static_cast<size_t>(slot)];
     info.is_output = info.fresh = true;

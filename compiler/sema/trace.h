@@ -23,7 +23,8 @@ namespace gk::sema {
 
 class Trace {
  public:
-  explicit Trace(bool building);
+  /// `capture_depth`: of what is made in it.
+  explicit Trace(bool building, int capture_depth = 0);
   /// Of a body inside what `around` traces; `around` outlives it. See Note [Cells].
   explicit Trace(Trace* around);
   bool in_body() const { return around_ != nullptr; }
@@ -36,14 +37,22 @@ class Trace {
 
   /// The value an array has here and now (an Input node at its first use). Checking: -1.
   ir::ValueId value_of(ArrayData& a);
+  /// The value that it has here and is not read for the first time by asking; -1: the one its storage had
+  /// before, or none.
+  ir::ValueId known_value(const ArrayData& a) const;
   /// A new pending array.
   ArrayPtr pending(ir::Type type, ir::ValueId v);
   /// Makes `a`, which shares or shared a storage, a pending array with value `v`.
   void adopt(const ArrayPtr& a, ir::ValueId v);
   /// Overwrites what `a` owns. `a` must own its storage, or be pending.
   void write(ArrayData& a, ir::ValueId v);
-  /// Adds a scalar slot.
-  ir::ValueId param(const Scalar& s, Span span);
+  /// Adds a scalar slot; `from` is the number of the call that later calls fill it with, see Note
+  /// [Prologues].
+  ir::ValueId param(const Scalar& s, Span span, int32_t from = -1);
+  /// The same without a node that reads it.
+  int scalar_slot(const Scalar& s, int32_t from);
+  /// By scalar slot; -1 where it is a constant.
+  const std::vector<int32_t>& scalar_sources() const { return scalar_sources_; }
 
   size_t num_nodes() const { return nodes_; }
   Result<ir::ValueId> append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span);
@@ -64,9 +73,12 @@ class Trace {
   /// Closes the trace of a body: one slot a cell.
   ir::Module take_region();
 
-  /// Closes the trace: outputs for written storages, fresh storages for live pending values. Arrays then
-  /// point to their storages. Nothing is left when no output exists (module.outputs is empty).
+  /// Closes the trace: outputs for written storages, fresh storages for live pending values, one for those of
+  /// one value that need not be apart. Arrays then point to their storages. Nothing is left when no output
+  /// exists (module.outputs is empty).
   Unit take();
+  /// The same where `results` are all that anybody sees afterwards: other pending values get no home.
+  Unit take(const std::vector<ArrayPtr>& results);
 
   // Rolling a loop: nodes go to an inner block until the outer one is entered again; what was written can be
   // undone.
@@ -86,6 +98,7 @@ class Trace {
  private:
   int slot_of(const StoragePtr& s);
   void note(std::vector<StoragePtr>& list, const StoragePtr& s);
+  void wait(const ArrayPtr& a);  // for a home
   bool made_here(const ArrayData& a) const { return !a.storage && a.trace == id_; }
   Cell& cell_of(ArrayData& a);
   ir::ValueId input(int slot, const ir::Type& type, const std::string& name);
@@ -93,6 +106,7 @@ class Trace {
   static std::atomic<uint64_t> next_id_;
   uint64_t id_;
   bool building_;
+  int capture_depth_;
   ir::Module module_;
   ir::Block* block_;
   size_t nodes_ = 0;
@@ -101,6 +115,7 @@ class Trace {
   std::unordered_map<Storage*, ir::ValueId> inputs_;  // the value before any write here
   std::unordered_map<Storage*, ir::ValueId> values_;  // the value now, of storages written here
   std::vector<StoragePtr> reads_, writes_;
+  std::vector<int32_t> scalar_sources_;
   std::vector<std::weak_ptr<ArrayData>> pending_;
   Trace* around_ = nullptr;
   std::vector<Cell> cells_;

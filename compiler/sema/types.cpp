@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/numbers.h"
 
 namespace gk::sema {
 
@@ -12,7 +13,7 @@ using syntax::TypeExpr;
 namespace {
 
 Value dim_value(const ir::Dim& d, std::string name) {
-  Value v = d.is_known() ? Value::of_scalar(Scalar::of_int(d.value)) : Value::unknown_scalar(DType::I64);
+  Value v = d.is_known() ? Value::host(d.value) : Value::unknown_host(DType::I64);
   v.symbol = d.symbol;
   v.text = std::move(name);
   return v;
@@ -27,8 +28,7 @@ Placement placement_of(const TypeExpr& t) {
 }  // namespace
 
 void Evaluator::bind_dim(const Expr& e, const ir::Dim& d, const ScopePtr& scope) {
-  Error why;
-  if (e.kind != ExprKind::Name || lookup(e.text, scope, e.span, &why)) return;
+  if (e.kind != ExprKind::Name || lookup(e.text, scope)) return;
   auto v = std::make_shared<Variable>();
   v->kind = syntax::BindKind::Const;
   v->span = e.span;
@@ -66,18 +66,16 @@ Result<ir::Dim> Evaluator::eval_dim(const Expr& e, const ScopePtr& scope) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return fresh_dim(e.kind == ExprKind::Name ? e.text : "");
   if (v.is_array() && v.array->loop_index) roll_failed_ = true;
-  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-    return fail(ErrorKind::Type, "E0212", fmt::format("an extent is a host integer, not {}", describe(v)),
-                e.span);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, "an extent"));
   std::string n = e.kind == ExprKind::Name ? e.text : v.text;
   if (!v.known) {
     if (v.symbol) return ir::Dim{-1, v.symbol, n};
     return fresh_dim(n);
   }
-  if (v.scalar.i < 0)
-    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", v.scalar.i),
-                e.span);
-  return ir::Dim::known(v.scalar.i, n);
+  GK_TRY(const int64_t extent, small_integer(v, "an extent", e.span));
+  if (extent < 0)
+    return fail(ErrorKind::Shape, "E0303", fmt::format("an extent cannot be negative: {}", extent), e.span);
+  return ir::Dim::known(extent, n);
 }
 
 Result<ir::Dims> Evaluator::eval_dims(const std::vector<syntax::ExprPtr>& dims, const ScopePtr& scope) {
@@ -150,8 +148,7 @@ Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax
     const Expr& d = *dims[i];
     if (d.kind == ExprKind::Wildcard) continue;
     if (bind && d.kind == ExprKind::Name) {
-      Error why;
-      if (!lookup(d.text, scope, d.span, &why)) {
+      if (!lookup(d.text, scope)) {
         bind_dim(d, got.dims[i], scope);
         if (out) out->dims[i].name = d.text;
         continue;
@@ -209,7 +206,11 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           if (!is_bool(d) && promote(d, *dtype) == *dtype) return cast(v, *dtype, span);
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is {}, but {} is declared", what, describe(v), t.name), span)
-                          .help(fmt::format("convert it: `{}(…)`", t.name)));
+                          .help(fmt::format("convert it: `{}({})`", t.name, written(span))));
+        }
+        if (v.is_array() && v.array->number) {
+          GK_TRY(auto a, typed_number(v.array, *dtype, span));
+          return Value::of_array(a);
         }
         if (v.is_array() && v.array->type.rank() == 0) {
           if (v.array->type.dtype == *dtype) return v;
@@ -217,18 +218,23 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
         }
         return mismatch(t.name);
       }
-      if (v.is_scalar() && t.dims.empty()) {
+      const bool number = v.is_scalar() || (v.is_array() && v.array->number);
+      if (number && t.dims.empty()) {
         GK_TRY(auto a, as_array(v, *dtype, span));
         return Value::of_array(a);
       }
-      if (!v.is_array()) return mismatch(std::string(name(*dtype)) + "[…]");
+      if (!v.is_array() || number) return mismatch(std::string(name(*dtype)) + "[…]");
       Value r = v;
-      DType d = v.array->type.dtype;
+      if (v.is_literal()) {
+        GK_TRY(auto a, as_array(v, *dtype, span));
+        r = Value::of_array(a);
+      }
+      DType d = r.array->type.dtype;
       if (d != *dtype) {
         if (is_bool(d) || promote(d, *dtype) != *dtype)
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is {}, but {} is declared", what, describe(v), t.name), span)
-                          .help(fmt::format("convert it: `{}(…)`", t.name)));
+                          .help(fmt::format("convert it: `{}({})`", t.name, written(span))));
         GK_TRY(r, cast(v, *dtype, span));
       }
       ir::Type type = r.array->type;
@@ -254,23 +260,28 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           copy->wanted = Placement::Pinned;
           return Value::of_array(copy);
         }
+        if (want == Placement::Host && r.array->loose && running()) {
+          // Still in its file: it is read into the host's memory and never sees the device.
+          GK_TRY(auto elements, download(r, span));
+          GK_TRY(auto data, host_array(*this, elements, false));
+          return Value::of_array(data);
+        }
         if (want == Placement::Host)
           return fail(make_error(ErrorKind::Type, "E0211",
                                  fmt::format("{} is in device memory, but `host` is declared", what), span)
-                          .help("bring it over: `host(…)`"));
+                          .help(fmt::format("bring it over: `host({})`", written(span))));
       }
       return r;
     }
     // A type by name.
     GK_TRY(auto named, [&]() -> Result<Value> {
-      Error why;
       std::string head = t.name, tail;
       if (auto dot = head.find('.'); dot != std::string::npos) {
         tail = head.substr(dot + 1);
         head.resize(dot);
       }
-      auto var = lookup(head, scope, t.span, &why);
-      if (!var) return fail(std::move(why));
+      auto var = lookup(head, scope);
+      if (!var) return fail(unknown_name(head, scope, t.span, Meant::Type));
       if (tail.empty()) return var->get();
       if (var->get().kind != VKind::Module) return var->get();
       auto it = var->get().module->names.find(tail);
@@ -358,13 +369,12 @@ Result<Value> Evaluator::default_of(const TypeExpr& t, const ScopePtr& scope, Sp
         GK_CHECK(effects_->upload(*a->storage, interp::Array::zeros(type.dtype, type.shape())));
         return Value::of_array(a);
       }
-      GK_TRY(auto a, full(type, Value::of_scalar(Scalar{*dtype, 0, 0}, false), span));
+      GK_TRY(auto a, full(type, Value::of_scalar(Scalar{*dtype, 0, 0}), span));
       a->wanted = where;
       return Value::of_array(a);
     }
-    Error why;
-    auto var = lookup(t.name, scope, t.span, &why);
-    if (!var) return fail(std::move(why));
+    auto var = lookup(t.name, scope);
+    if (!var) return fail(unknown_name(t.name, scope, t.span, Meant::Type));
     const Value& named = var->get();
     if (named.kind != VKind::Type || !named.type_def)
       return fail(ErrorKind::Type, "E0401", fmt::format("`{}` is not a type", t.name), t.span);

@@ -2,10 +2,30 @@
 
 #include <fmt/format.h>
 
+#include "compiler/sema/host_number.h"
+
 namespace gk::sema {
 
 ArrayData::~ArrayData() {
   if (storage && storage->owner == this) storage->owner = nullptr;
+}
+
+void add_alias(Storage& s, const ArrayPtr& a) {
+  // Those that are gone are taken out before the list grows.
+  if (s.aliases.size() == s.aliases.capacity() && s.aliases.size() >= 8)
+    std::erase_if(s.aliases, [&](const auto& w) {
+      const auto other = w.lock();
+      return !other || other->storage.get() != &s;
+    });
+  s.aliases.push_back(a);
+}
+
+std::vector<ArrayPtr> live_aliases(Storage& s) {
+  std::vector<ArrayPtr> live;
+  for (auto& w : s.aliases)
+    if (auto a = w.lock(); a && a->storage.get() == &s && s.owner != a.get()) live.push_back(a);
+  s.aliases.assign(live.begin(), live.end());
+  return live;
 }
 
 Value Value::none() {
@@ -14,16 +34,28 @@ Value Value::none() {
   return v;
 }
 
-Value Value::of_scalar(Scalar s, bool weak) {
+Value Value::of_scalar(const Scalar& s) {
   Value v;
   v.kind = VKind::Scalar;
   v.scalar = s;
-  v.weak = weak;
   return v;
 }
 
-Value Value::unknown_scalar(DType t, bool weak) {
-  Value v = of_scalar(Scalar{t, 0, 0}, weak);
+Value Value::unknown_scalar(DType t) {
+  Value v = of_scalar(Scalar{t, 0, 0});
+  v.known = false;
+  return v;
+}
+
+Value Value::host(Scalar s, bool constant) {
+  Value v = of_scalar(host_number(s));
+  v.weak = !is_bool(s.dtype);
+  v.constant = v.weak && constant;
+  return v;
+}
+
+Value Value::unknown_host(DType kind) {
+  Value v = host(Scalar{kind, 0, 0});
   v.known = false;
   return v;
 }
@@ -48,9 +80,11 @@ std::string describe(const Value& v) {
     case VKind::None: return "nothing";
     case VKind::Scalar:
       if (!v.weak) return fmt::format("{} (host)", name(v.scalar.dtype));
-      return is_bool(v.scalar.dtype) ? "a bool" : is_integer(v.scalar.dtype) ? "an integer" : "a float";
+      return std::string(kind_text(v.scalar.dtype));
     case VKind::String: return "a string";
-    case VKind::Array: return ir::to_string(v.array->type);
+    case VKind::Array:
+      if (v.array->number) return std::string(kind_text(v.array->type.dtype));
+      return ir::to_string(v.array->type);
     case VKind::Record: return v.items->type ? "record " + v.items->type->name : "a record";
     case VKind::List: return fmt::format("a list of {}", v.items->items.size());
     case VKind::Tuple: return fmt::format("a tuple of {}", v.items->items.size());
@@ -72,6 +106,23 @@ void for_each_array(const Value& v, const std::function<void(const ArrayPtr&)>& 
   if (v.is_array()) f(v.array);
   if (v.is_aggregate())
     for (const auto& item : v.items->items) for_each_array(item, f);
+}
+
+void name_arrays(const Value& v, const std::string& name) {
+  if (v.is_array()) {
+    std::string& known = v.array->storage ? v.array->storage->name : v.array->name;
+    if (known.empty()) known = name;
+  }
+  if (!v.is_aggregate()) return;
+  for (size_t i = 0; i < v.items->items.size(); ++i)
+    name_arrays(v.items->items[i], v.kind == VKind::Record ? fmt::format("{}.{}", name, v.items->names[i])
+                                                           : fmt::format("{}[{}]", name, i));
+}
+
+const Error* unreadable_field(const Value& record, std::string_view name) {
+  if (!record.items || !record.items->unreadable) return nullptr;
+  const auto it = record.items->unreadable->find(name);
+  return it == record.items->unreadable->end() ? nullptr : &it->second;
 }
 
 }  // namespace gk::sema

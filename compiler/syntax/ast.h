@@ -119,6 +119,19 @@ enum class ExprKind : uint8_t {
   Type,
 };
 
+/// A long array literal of plain numbers: see number_array.h.
+struct NumberArray {
+  struct Number {
+    union {
+      uint64_t integer = 0;  // without its sign
+      double real;           // the same
+    };
+    bool is_float = false, negative = false;
+  };
+  std::vector<int64_t> shape;
+  std::vector<Number> numbers;  // row by row
+};
+
 struct Param {
   Span span;
   std::string name;
@@ -162,7 +175,8 @@ struct Expr {
   std::vector<std::string> parts;
   std::vector<ExprPtr> elements;  // FString expressions, ArrayLit / TupleLit elements
   std::vector<std::string> formats;
-  TypePtr type;  // Type: a type written where an expression is expected: [T; n]
+  std::shared_ptr<const NumberArray> numbers;  // ArrayLit: instead of elements
+  TypePtr type;                                // Type: a type written where an expression is expected: [T; n]
 };
 // Type expressions such as f32[B, D] parse as IndexOp on Name "f32"; sema reads them as types where
 // an argument is one. `_` parses as Wildcard.

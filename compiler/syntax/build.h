@@ -70,6 +70,7 @@ class Builder final : public antlr::GkParserBaseVisitor {
   antlrcpp::Any visitNameExpr(P::NameExprContext* c) override;
   antlrcpp::Any visitWildcardExpr(P::WildcardExprContext* c) override;
   antlrcpp::Any visitNumberExpr(P::NumberExprContext* c) override;
+  antlrcpp::Any visitNumberArrayExpr(P::NumberArrayExprContext* c) override;
   antlrcpp::Any visitBoolExpr(P::BoolExprContext* c) override;
   antlrcpp::Any visitStringExpr(P::StringExprContext* c) override;
   antlrcpp::Any visitFStringExpr(P::FStringExprContext* c) override;
@@ -82,6 +83,8 @@ class Builder final : public antlr::GkParserBaseVisitor {
   std::vector<Arg> args(P::ArgsContext* c);
   Arg arg(P::ArgContext* c);
   Index index(P::IndexContext* c);
+
+  Error chained(antlr::GkParser::BinaryExprContext* last) const;
 
   // ---- literals (literals.cpp) ----
   void number(Expr& e, int type);

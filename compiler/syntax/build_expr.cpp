@@ -1,4 +1,5 @@
 #include "compiler/syntax/build.h"
+#include "compiler/syntax/number_array.h"
 #include "fmt/format.h"
 
 namespace gk::syntax {
@@ -34,6 +35,13 @@ BinaryOp binary_op(size_t type) {
 }
 
 bool is_comparison(BinaryOp op) { return op >= BinaryOp::Eq; }
+
+/// "&", "|", "^"; null for other operators.
+const char* bitwise_sign(BinaryOp op) {
+  return op == BinaryOp::BitAnd || op == BinaryOp::BitOr || op == BinaryOp::BitXor ? spelling(op) : nullptr;
+}
+
+P::ExprContext* as_expr(antlr4::tree::ParseTree* c) { return dynamic_cast<P::ExprContext*>(c); }
 
 /// The left operand of a left-recursive alternative; null for every other.
 P::ExprContext* left_operand(P::ExprContext* c) {
@@ -121,23 +129,51 @@ antlrcpp::Any Builder::visitBinaryExpr(P::BinaryExprContext* c) {
   e->lhs = std::move(left_);
   e->binary = binary_op(c->op->getType());
   e->op_span = span(c->op);
-  // A chain a < b < c is a comparison directly inside another; (a < b) < c is not. The innermost one of
+  // A chain a < b < c is a comparison directly inside another; (a < b) < c is not. The outermost one of
   // a < b < c < d reports.
-  auto compares = [](P::ExprContext* x) {
+  auto compares = [](antlr4::tree::ParseTree* x) {
     auto* b = dynamic_cast<P::BinaryExprContext*>(x);
     return b != nullptr && is_comparison(binary_op(b->op->getType()));
   };
-  if (compares(c) && compares(c->expr(0)) && !compares(left_operand(c->expr(0)))) {
-    std::string a = text(e->lhs->lhs->span), b = text(e->lhs->rhs->span), z = text(span(c->expr(1)));
-    report(syntax_error("E0106", "comparisons do not chain", e->op_span)
-               .mark("second comparison")
-               .label(e->lhs->op_span, "first comparison")
-               .help(fmt::format(
-                   "write `{0} {1} {2} and {2} {3} {4}`; between arrays `({0} {1} {2}) & ({2} {3} {4})`", a,
-                   spelling(e->lhs->binary), b, spelling(e->binary), z)));
-  }
   e->rhs = expr(c->expr(1));
+  if (compares(c) && compares(c->expr(0)) && !(compares(c->parent) && left_operand(as_expr(c->parent)) == c))
+    report(chained(c));
   return give(std::move(e));
+}
+
+/// For the comparisons in a row of which `last` is the last.
+Error Builder::chained(P::BinaryExprContext* last) const {
+  std::vector<P::BinaryExprContext*> links;  // from left to right
+  for (auto* link = last; link != nullptr && is_comparison(binary_op(link->op->getType()));
+       link = dynamic_cast<P::BinaryExprContext*>(link->expr(0)))
+    links.insert(links.begin(), link);
+  auto sign = [](P::BinaryExprContext* link) { return spelling(binary_op(link->op->getType())); };
+  auto words = [&](P::ExprContext* x) { return text(span(x)); };
+  // x > 0 & x < 2 is (x > (0 & x)) < 2: the comparisons were meant to be the operands.
+  std::string split, both, masks;
+  std::string left = words(links[0]->expr(0)), operand = left;
+  bool splits = true;
+  for (P::BinaryExprContext* link : links) {
+    auto* middle = dynamic_cast<P::BinaryExprContext*>(link->expr(1));
+    const char* bits = middle == nullptr ? nullptr : bitwise_sign(binary_op(middle->op->getType()));
+    const bool is_last = link == last;
+    splits = splits && (is_last || bits != nullptr);
+    const std::string right = words(link->expr(1));
+    split += fmt::format("({} {} {})", left, sign(link), bits && !is_last ? words(middle->expr(0)) : right);
+    if (bits && !is_last) split += fmt::format(" {} ", bits);
+    both += fmt::format("{}{} {} {}", both.empty() ? "" : " and ", operand, sign(link), right);
+    masks += fmt::format("{}({} {} {})", masks.empty() ? "" : " & ", operand, sign(link), right);
+    left = bits ? words(middle->expr(1)) : right;
+    operand = right;
+  }
+  Error e = syntax_error("E0106", "comparisons do not chain", span(links[1]->op))
+                .mark("second comparison")
+                .label(span(links[0]->op), "first comparison");
+  if (splits)
+    return std::move(e)
+        .note("`&`, `^` and `|` bind more tightly than comparisons")
+        .help(fmt::format("write `{}`", split));
+  return std::move(e).help(fmt::format("write `{}`; between arrays `{}`", both, masks));
 }
 
 antlrcpp::Any Builder::visitUnaryExpr(P::UnaryExprContext* c) {
@@ -217,6 +253,14 @@ antlrcpp::Any Builder::visitNumberExpr(P::NumberExprContext* c) {
   ExprPtr e = make(ExprKind::Int, c);
   e->text = text(e->span);
   number(*e, static_cast<int>(c->start->getType()));
+  return give(std::move(e));
+}
+
+antlrcpp::Any Builder::visitNumberArrayExpr(P::NumberArrayExprContext* c) {
+  ExprPtr e = make(ExprKind::ArrayLit, c);
+  auto numbers = std::make_shared<NumberArray>();
+  scan_number_array(text_.substr(e->span.begin - base_, e->span.end - e->span.begin), numbers.get());
+  e->numbers = std::move(numbers);
   return give(std::move(e));
 }
 

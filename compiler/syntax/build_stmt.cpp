@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <cctype>
+
 #include "compiler/syntax/build.h"
+#include "fmt/format.h"
 
 namespace gk::syntax {
 namespace {
@@ -255,6 +259,15 @@ antlrcpp::Any Builder::visitImportStmt(P::ImportStmtContext* c) {
   if (c->IDENT() != nullptr) {
     s->name = text(c->IDENT());
     s->name_span = span(c->IDENT());
+  } else {
+    // By the file's own name, where that is one.
+    std::string name = s->text.substr(s->text.rfind('/') + 1);
+    if (name.ends_with(".gk")) name.resize(name.size() - 3);
+    const bool plain =
+        !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+        std::all_of(name.begin(), name.end(), [](unsigned char x) { return std::isalnum(x) || x == '_'; });
+    report(syntax_error("E0104", "what is imported needs a name", s->span)
+               .help(fmt::format("write `import \"{}\" as {}`", s->text, plain ? name : "m")));
   }
   return give(std::move(s));
 }

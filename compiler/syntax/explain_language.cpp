@@ -53,23 +53,18 @@ constexpr Explanation kRows[] = {
      "%1 = add %0", "# %1 = add %0, %0 : f32[4]"},
 
     // ---- E02xx: types ----
-    {"E0201", "an operator's operands have dtypes that do not go together",
-     "Dtypes promote as the Python Array API standard says; integers meet floats and give the float. What "
-     "has no "
-     "common dtype (a record with an array, a string with a number) needs an explicit conversion.",
-     "let a = \"n = \" + 3", "let a = f\"n = {3}\""},
+    {"E0201", "an operator is not defined for these dtypes",
+     "`&`, `|`, `^`, `~` and the shifts work on integers and bools, a condition of `where` is bool, and a bool "
+     "does not stand for a number nor a number for a bool. Convert with the dtype's name, or compare.",
+     "let a = [1.5, 2.5] ^ 2", "let a = [1.5, 2.5] ** 2"},
     {"E0202", "an argument has the wrong type",
      "The function's signature, or the operation itself, asks for another kind of value: an array where a "
-     "list is "
-     "wanted, an integer where a float is. Convert with the dtype's name, as in f32(x), or pass another "
-     "value.",
-     "fn half(x: f32[N]) -> f32[N] = x / 2\nlet h = half([1, 2, 3])",
-     "fn half(x: f32[N]) -> f32[N] = x / 2\nlet h = half(f32([1, 2, 3]))"},
-    {"E0203", "a literal does not fit its dtype",
-     "A literal without a suffix takes the dtype of what it meets. A float literal cannot become an integer, "
-     "and an "
-     "integer literal has to be in range: silent truncation would change the result.",
-     "let i = [1, 2, 3]\nlet a = i * 0.5", "let i = [1, 2, 3]\nlet a = f32(i) * 0.5"},
+     "number is given, a number where there is a string. Convert it, or pass another value.",
+     "let a = \"n = \" + 3", "let a = f\"n = {3}\""},
+    {"E0203", "a number does not fit the dtype it meets",
+     "A number without a dtype takes that of what it meets, and must be in its range. A float is not written to "
+     "integers: silent truncation would change the result. Integers that meet nothing go from -2**63 to 2**64 - 1.",
+     "let i = u8([1, 2, 3])\nlet a = i + 256", "let i = u8([1, 2, 3])\nlet a = i16(i) + 256"},
     {"E0204", "the operator is not defined for bool",
      "Arithmetic on bool is an error, since + could mean a count or an `or`. Count with sum, combine masks "
      "with & | "
@@ -108,7 +103,7 @@ constexpr Explanation kRows[] = {
      "The type after the colon is a promise, not a conversion. Convert the value, or drop the type and let "
      "it be "
      "inferred.",
-     "let a: i32[3] = [1.5, 2.5, 3.5]", "let a: f32[3] = [1.5, 2.5, 3.5]"},
+     "let a: i32[3] = [1.5, 2.5, 3.5] * 2", "let a: f32[3] = [1.5, 2.5, 3.5] * 2"},
     {"E0212", "a value on the host is needed here",
      "Extents, axes, list indices, loop bounds and options are needed before the device runs. A value "
      "computed on the "
@@ -147,8 +142,8 @@ constexpr Explanation kRows[] = {
      "Ranks are part of the type: a parameter f32[N, M] takes rank 2 alone, an index has at most as many "
      "parts as the "
      "array has axes, and no array has more than 8 axes.",
-     "fn trace(a: f32[N, N]) = sum(diagonal(a))\nlet t = trace(zeros(f32[9]))",
-     "fn trace(a: f32[N, N]) = sum(diagonal(a))\nlet t = trace(zeros(f32[3, 3]))"},
+     "fn trace(a: f32[N, N]) = sum(a * eye(N))\nlet t = trace(zeros(f32[9]))",
+     "fn trace(a: f32[N, N]) = sum(a * eye(N))\nlet t = trace(zeros(f32[3, 3]))"},
     {"E0307", "the number of elements overflows",
      "The product of the extents, or the size in bytes, is over 2^63 - 1. No machine has that memory; an "
      "extent was "
@@ -168,7 +163,7 @@ constexpr Explanation kRows[] = {
      "Nothing of this name is in scope here: a misspelling (the nearest name is suggested), a definition "
      "further "
      "down, or a name from another block. `gkrun --builtins` lists what the language brings.",
-     "let a = 1\nprint(b)", "let a = 1\nprint(a)"},
+     "let height = 1\nprint(heigth)", "let height = 1\nprint(height)"},
     {"E0402", "assignment to a let or a const",
      "let and const names keep their value. Use var for a name that changes with `=` or whose array is "
      "written with "
@@ -191,7 +186,7 @@ constexpr Explanation kRows[] = {
      "The language reference describes it, this version of the compiler does not do it yet. The message "
      "names what "
      "is missing and, where there is one, a way around.",
-     "let z = c64(1)  # complex dtypes are reserved", "let re = 1.0, im = 0.0"},
+     "let x = [1, 2, 3]\nlet y = x[x > 1]", "let x = [1, 2, 3]\nlet y = where(x > 1, x, 0)"},
     {"E0406", "recursion",
      "A function may not call itself, directly or through others: calls are expanded into the graph, which "
      "has to be "
@@ -205,8 +200,9 @@ constexpr Explanation kRows[] = {
      "names.)",
      "var gain = 2.0\nfn amplify(x) = gain * x", "fn amplify(x, gain) = gain * x"},
     {"E0408", "the name is already defined here",
-     "A block defines a name once, whatever its kind. Use another name, or `=` to give a var a new value.",
-     "let a = 1\nlet a = 2", "var a = 1\na = 2"},
+     "A file defines a function, kernel, type, graph or constant once; `let` and `var` may come again. Two "
+     "parameters, fields or names of one statement differ.",
+     "fn f(a) = a\nfn f(a) = a + 1", "fn f(a) = a\nfn g(a) = a + 1"},
     {"E0409", "break, continue or return in the wrong place",
      "break and continue belong inside for or while, return inside a function. A capture or node block is "
      "not part of "

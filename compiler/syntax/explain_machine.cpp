@@ -70,6 +70,14 @@ constexpr Explanation kRows[] = {
      "a version that is not understood. It still belongs to the caller.",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, transposed);",
      "// C++\ngk::Tensor x = gk::Tensor::from_dlpack(ctx, contiguous_copy);"},
+    {"E0514", "used in a child by fork()",
+     "fork() copies a process without its threads, and a GPU's driver does not follow it. Engines, contexts, "
+     "arrays, "
+     "graphs and sessions that were opened before are of no use in the child, and every call on them is this "
+     "error; "
+     "dropping them does nothing. What the child opens itself works on the host device.",
+     "// C++\ngk::Engine e;\nif (fork() == 0) gk::Context c{e};",
+     "// C++\nif (fork() == 0) { gk::Engine e; gk::Context c{e}; }"},
 
     // ---- E06xx: memory ----
     {"E0601", "out of memory",
@@ -198,6 +206,14 @@ constexpr Explanation kRows[] = {
      "is read back, and none of this holds.",
      "let e = capture { var y = x\n  while sum(y) < 9 { y = concat([y, x]) } }",
      "let e = capture { var y = x\n  while sum(y) < 9 { y = y + x } }"},
+    {"E0720", "a name was changed after a graph had captured it",
+     "A warning. A graph goes on with the arrays and numbers that names stood for when it was captured; a "
+     "name that is given another value does not reach it. An array that is written in place (.=) does, and "
+     "so "
+     "does "
+     "an array of rank 0 in place of a number. update e { x -> y } gives an executable another array.",
+     "var dt = 0.5\nlet e = capture { x .+= dt } |> instantiate\ndt = 0.25\nlaunch e",
+     "var dt: f32[] = 0.5\nlet e = capture { x .+= dt } |> instantiate\ndt .= 0.25\nlaunch e"},
 
     // ---- E08xx: run time ----
     {"E0801", "an index was out of range at run time",
@@ -224,9 +240,11 @@ constexpr Explanation kRows[] = {
      "expect_error E0301 { let a = zeros(f32[2]) + zeros(f32[2]) }",
      "expect_error E0301 { let a = zeros(f32[2]) + zeros(f32[3]) }"},
     {"E0805", "a NaN was found",
-     "With --nan-check every written float array is searched, and the first statement that wrote a NaN is "
-     "reported: "
-     "0/0, inf - inf, the square root or logarithm of a negative number.",
+     "With --nan-check every array of floats is searched when it has been written, in graphs too, and the "
+     "first NaN "
+     "is reported with the line of what computed it: 0/0, inf - inf, the square root or logarithm of a "
+     "negative "
+     "number. Arrays that may hold NaN are named: --nan-check=x,y.",
      "let y = sqrt(x)", "let y = sqrt(maximum(x, 0))"},
     {"E0806", "interrupted",
      "Ctrl-C, or the host program, asked the run to stop. What was computed so far is valid up to the last "
@@ -267,6 +285,12 @@ constexpr Explanation kRows[] = {
      "name "
      "first and renamed, so the old one is kept.",
      "save(\"no/such/dir/x.npy\", x)", "save(\"x.npy\", x)"},
+    {"E1005", "the cache folder is not safe to use",
+     "A warning: the run goes on, and compiles what it needs. Code that was compiled by an earlier run is "
+     "machine "
+     "code, which would be run unseen. So it is kept only in a folder of the user's own that nobody else can "
+     "write, below folders that nobody else can exchange; docs/cache.md says more.",
+     "gkrun --cache-dir /tmp/everybodys model.gk", "gkrun --cache-dir ~/.cache/gk model.gk"},
 
     // ---- E11xx: usage ----
     {"E1101", "the command line is not understood",

@@ -264,6 +264,23 @@ class Layout {
     return keyword ? t.type : static_cast<int>(L::IDENT);
   }
 
+  /// The text of a name and the calls and indices behind it, or of what is in brackets.
+  std::string raw_operand(size_t first) const {
+    size_t last = first;
+    int depth = 0;
+    for (size_t i = first; i < raw_.tokens.size(); ++i) {
+      const int t = raw_.tokens[i].type;
+      if (t == kEnd || t == L::NEWLINE || t == L::SEMI) break;
+      const bool open = t == L::LPAREN || t == L::LBRACK;
+      if (depth == 0 && i > first && !open && t != L::DOT && raw_.tokens[i - 1].type != L::DOT) break;
+      if (t == L::RPAREN || t == L::RBRACK) --depth;
+      if (depth < 0) break;
+      if (open) ++depth;
+      last = i;
+    }
+    return std::string(text_.substr(raw_at(first).begin - base_, raw_at(last).end - raw_at(first).begin));
+  }
+
   /// Words and operators of other languages: one error, and the gk spelling goes on to the parser.
   int translate(const Token& t) {
     auto instead = [&](std::string_view right, int type) {
@@ -272,9 +289,12 @@ class Layout {
       return type;
     };
     switch (t.type) {
-      case L::BAD_AND: return instead("and", L::AND);
-      case L::BAD_OR: return instead("or", L::OR);
-      case L::BAD_NOT: return instead("not", L::NOT);
+      case L::BAD_AND: return instead("and` or, between arrays, `&", L::AND);
+      case L::BAD_OR: return instead("or` or, between arrays, `|", L::OR);
+      case L::BAD_NOT: {
+        const std::string operand = raw_operand(at_ + 1);
+        return instead(fmt::format("not {0}` or, for an array, `~{0}", operand), L::NOT);
+      }
       case L::IDENT: break;
       default: return settle(t);
     }

@@ -1,8 +1,10 @@
 #include <antlr4-runtime.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "GkLexer.h"
+#include "compiler/syntax/number_array.h"
 #include "compiler/syntax/parse.h"
 #include "compiler/syntax/tokens.h"
 #include "compiler/syntax/utf8.h"
@@ -25,7 +27,8 @@ std::vector<uint32_t> byte_offsets(std::string_view text) {
   return offsets;
 }
 
-Error unknown_character(std::string_view found, Span span) {
+/// `before` is the character in front of it.
+Error unknown_character(std::string_view found, Span span, char before) {
   auto first = decode_utf8(found, 0);
   uint32_t c = first.code_point;
   if (c < 0x20 || c == 0x7F)
@@ -33,6 +36,9 @@ Error unknown_character(std::string_view found, Span span) {
         .help("remove it; the file may not be a text file");
   std::string shown(found.substr(0, first.size));
   Error e = syntax_error("E0101", fmt::format("unexpected character `{}`", shown), span);
+  const bool after_operand =
+      std::isalnum(static_cast<unsigned char>(before)) || before == ')' || before == ']';
+  if (c == '\'' && after_operand) return std::move(e).help("the transpose of x is `x.T`");
   switch (c) {
     case 0x201C:
     case 0x201D:
@@ -69,7 +75,7 @@ bool closes(int t) { return t == GkLexer::RPAREN || t == GkLexer::RBRACK || t ==
 
 }  // namespace
 
-RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
+RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
   RawTokens out;
   const std::vector<uint32_t> offsets = byte_offsets(text);
   auto byte_of = [&](size_t index) {
@@ -87,6 +93,12 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
     auto token = lexer.nextToken();
     int type = static_cast<int>(static_cast<ptrdiff_t>(token->getType()));
     if (token->getType() == antlr4::Token::EOF) break;
+    const bool long_one = previous == GkLexer::NUMBER_ARRAY;
+    if (long_one ? stop.now() : stop.wanted()) {
+      out.errors = {stop_error()};
+      out.too_deep = true;
+      break;
+    }
     Token t{type, base + byte_of(token->getStartIndex()), base + byte_of(token->getStopIndex() + 1), 0};
     std::string_view slice = text.substr(t.begin - base, t.end - t.begin);
     Span span{file, t.begin, t.end};
@@ -106,7 +118,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
           out.errors.back().span.end = t.end;
           continue;
         }
-        Error e = unknown_character(slice, span);
+        Error e = unknown_character(slice, span, t.begin > base ? text[t.begin - base - 1] : '\0');
         // So are the two quotes of a string.
         bool repeated =
             !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&
@@ -126,6 +138,19 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base) {
         // Go on at the line's end: the lexer would otherwise try every later quote as a start.
         size_t index = token->getStopIndex() + 1;
         while (byte_of(index) < stop) ++index;
+        input.seek(index);
+        break;
+      }
+      case GkLexer::LBRACK: {
+        if (ends_operand(previous)) break;  // an index
+        const auto length = scan_number_array(text.substr(t.begin - base), nullptr);
+        if (!length) break;
+        t.type = type = GkLexer::NUMBER_ARRAY;
+        t.end = t.begin + static_cast<uint32_t>(*length);
+        size_t index = t.end - base;
+        if (!offsets.empty())
+          index =
+              static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), index) - offsets.begin());
         input.seek(index);
         break;
       }

@@ -25,12 +25,17 @@ constexpr int kMaxExprDepth = 3 * kMaxNesting;
 struct TooDeep {
   size_t token;
 };
+struct Stopped {};
 
 /// The generated parser with a limit on recursion. Everything that nests without brackets (not not x,
 /// a ** b ** c, x => y => z) goes through the rule `expr`.
 class LimitedParser final : public GkParser {
  public:
-  using GkParser::GkParser;
+  LimitedParser(antlr4::TokenStream* tokens, Stop& stop) : GkParser(tokens), stop_(stop) {}
+  antlr4::Token* consume() override {
+    if (stop_.wanted()) throw Stopped{};
+    return GkParser::consume();
+  }
   void enterRecursionRule(antlr4::ParserRuleContext* context, size_t state, size_t rule,
                           int precedence) override {
     if (++depth_ > kMaxExprDepth) throw TooDeep{getInputStream()->index()};
@@ -46,21 +51,22 @@ class LimitedParser final : public GkParser {
   }
 
  private:
+  Stop& stop_;
   int depth_ = 0;
 };
 
 /// One text on its way through the parser; owns what the parse tree points into.
 class Parse {
  public:
-  Parse(std::string_view text, int32_t file, uint32_t base, bool fragment)
+  Parse(std::string_view text, int32_t file, uint32_t base, bool fragment, Stop& stop)
       : text_(text),
         file_(file),
         base_(base),
         fragment_(fragment),
-        list_(layout(lex(text, file, base), text, file, base)),
+        list_(layout(lex(text, file, base, stop), text, file, base)),
         source_(antlr_tokens()),
         stream_(&source_),
-        parser_(&stream_) {
+        parser_(&stream_, stop) {
     parser_.removeErrorListeners();
   }
 
@@ -72,6 +78,17 @@ class Parse {
   Context* run(Context* (GkParser::*rule)(), std::vector<Error>& errors) {
     errors.insert(errors.end(), list_.errors.begin(), list_.errors.end());
     if (list_.too_deep) return nullptr;
+    try {
+      return twice(rule, errors);
+    } catch (const Stopped&) {
+      errors = {stop_error()};
+      return nullptr;
+    }
+  }
+
+ private:
+  template <class Context>
+  Context* twice(Context* (GkParser::*rule)(), std::vector<Error>& errors) {
     auto* simulator = parser_.getInterpreter<antlr4::atn::ParserATNSimulator>();
     try {
       simulator->setPredictionMode(antlr4::atn::PredictionMode::SLL);
@@ -86,6 +103,8 @@ class Parse {
       simulator->setPredictionMode(antlr4::atn::PredictionMode::LL);
       parser_.setErrorHandler(std::make_shared<Recovery>(list_, text_, file_, base_, fragment_, errors));
       return (parser_.*rule)();
+    } catch (const Enough&) {
+      return nullptr;
     } catch (const antlr4::RecognitionException&) {
       return nullptr;  // reported; only a fragment has no statement to recover at
     } catch (const TooDeep& e) {
@@ -93,7 +112,6 @@ class Parse {
     }
   }
 
- private:
   std::vector<std::unique_ptr<antlr4::Token>> antlr_tokens() const {
     std::vector<std::unique_ptr<antlr4::Token>> out;
     out.reserve(list_.tokens.size());
@@ -127,12 +145,16 @@ void sort_errors(std::vector<Error>& errors) {
 }
 
 Module build_module(GkParser::FileContext* tree, const TokenList& list, std::string_view text, int32_t file,
-                    uint32_t base, std::vector<Error>& errors) {
+                    uint32_t base, std::vector<Error>& errors, Stop& stop) {
   Module m;
   Builder builder(list, text, file, base, errors);
   const std::vector<Error> syntax = errors;
   for (GkParser::LineContext* line : tree->line()) {
     if (line->stmt() == nullptr || line->end == nullptr) continue;
+    if (stop.wanted()) {
+      errors = {stop_error()};
+      return m;
+    }
     // A statement with a mistake has holes in its tree.
     uint32_t begin = list.tokens[line->start->getTokenIndex()].begin;
     uint32_t end = list.tokens[line->end->getTokenIndex()].end;
@@ -151,7 +173,7 @@ static std::mutex& antlr_mutex() {
   return mutex;
 }
 
-ParseResult parse(const SourceMap& sources, int32_t file) {
+ParseResult parse(const SourceMap& sources, int32_t file, const std::function<bool()>& interrupted) {
   std::lock_guard lock(antlr_mutex());
   ParseResult result;
   std::string_view text = sources.text(file);
@@ -167,11 +189,16 @@ ParseResult parse(const SourceMap& sources, int32_t file) {
   }
   uint32_t base = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   text.remove_prefix(base);
-  Parse p(text, file, base, false);
+  Stop stop(interrupted);
+  if (stop.now()) {
+    result.errors = {stop_error()};
+    return result;
+  }
+  Parse p(text, file, base, false, stop);
   GkParser::FileContext* tree = p.run(&GkParser::file, result.errors);
   if (tree != nullptr) {
     Span whole = result.module.span;
-    result.module = build_module(tree, p.list(), text, file, base, result.errors);
+    result.module = build_module(tree, p.list(), text, file, base, result.errors, stop);
     result.module.span = whole;
   }
   sort_errors(result.errors);
@@ -180,7 +207,9 @@ ParseResult parse(const SourceMap& sources, int32_t file) {
 
 ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::vector<Error>& errors) {
   size_t before = errors.size();
-  Parse p(text, file, base, true);
+  const std::function<bool()> never;
+  Stop stop(never);
+  Parse p(text, file, base, true, stop);
   GkParser::FragmentExprContext* tree = p.run(&GkParser::fragmentExpr, errors);
   if (tree == nullptr || errors.size() != before) return nullptr;
   return Builder(p.list(), text, file, base, errors).expr(tree->expr());
@@ -188,7 +217,9 @@ ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::
 
 bool is_incomplete(std::string_view text) {
   if (first_invalid_utf8(text) != std::string_view::npos) return false;
-  return layout(lex(text, 0, 0), text, 0, 0).open_at_end;
+  const std::function<bool()> never;
+  Stop stop(never);
+  return layout(lex(text, 0, 0, stop), text, 0, 0).open_at_end;
 }
 
 }  // namespace gk::syntax

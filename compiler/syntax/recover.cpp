@@ -10,6 +10,8 @@ namespace {
 
 using P = antlr::GkParser;
 
+}  // namespace
+
 bool starts_statement(int t) {
   switch (t) {
     case P::LET:
@@ -43,12 +45,13 @@ bool starts_statement(int t) {
   }
 }
 
-/// The statement (or node) a context belongs to: where skipping starts.
 antlr4::ParserRuleContext* enclosing_line(antlr4::ParserRuleContext* c) {
   while (c != nullptr && c->getRuleIndex() != P::RuleLine && c->getRuleIndex() != P::RuleNodeLine)
     c = dynamic_cast<antlr4::ParserRuleContext*>(c->parent);
   return c;
 }
+
+namespace {
 
 std::string join_expected(std::vector<std::string> words) {
   if (words.size() > 3) words.resize(3);
@@ -94,6 +97,13 @@ std::string expected_phrase(const std::vector<int>& set, int before) {
   return join_expected(std::move(unique));
 }
 
+/// "unexpected keyword `var`", "unexpected end of the line".
+std::string unexpected(std::string_view found) {
+  if (found.starts_with("the ")) found.remove_prefix(4);
+  if (found.starts_with("a ")) found.remove_prefix(2);
+  return fmt::format("unexpected {}", found);
+}
+
 }  // namespace
 
 Span Recovery::found_span(size_t i) const {
@@ -135,7 +145,7 @@ void Recovery::reportError(antlr4::Parser* parser, const antlr4::RecognitionExce
   std::string wanted = expected_phrase(expected, before);
   std::string found = found_text(i);
   Error e = syntax_error(
-      "E0104", wanted.empty() ? "unexpected " + found : fmt::format("expected {}, found {}", wanted, found),
+      "E0104", wanted.empty() ? unexpected(found) : fmt::format("expected {}, found {}", wanted, found),
       found_span(i));
   bool wants_expression = wanted.find("an expression") != std::string::npos;
   advise(e, context, i, wants_expression, expected);
@@ -155,6 +165,7 @@ antlr4::Token* Recovery::recoverInline(antlr4::Parser* parser) {
 }
 
 void Recovery::skip_statement(antlr4::Parser* parser, size_t first_token) {
+  if (errors_.size() >= kMaxErrors) throw Enough{};
   int depth = at(first_token).depth;
   for (;;) {
     const Token& t = at(parser->getInputStream()->index());
@@ -183,59 +194,6 @@ void Recovery::sync(antlr4::Parser* parser) {
     report(std::move(e), i, i);
     skip_statement(parser, i);
   }
-}
-
-void Recovery::advise(Error& e, antlr4::ParserRuleContext* context, size_t i, bool wants_expression,
-                      const std::vector<int>& expected) const {
-  auto wants = [&](int t) { return std::find(expected.begin(), expected.end(), t) != expected.end(); };
-  auto slice = [&](const Token& t) { return text_.substr(t.begin - base_, t.end - t.begin); };
-  int found = at(i).type;
-  int before = i > 0 ? at(i - 1).type : P::NEWLINE;
-  antlr4::ParserRuleContext* line = enclosing_line(context);
-  int head = line != nullptr ? at(line->start->getTokenIndex()).type : 0;
-  auto help = [&](std::string text) { e.helps.push_back(std::move(text)); };
-
-  if (found == P::ASSIGN && head == P::FOR && wants(P::IN)) return help("write `for i in 0..n { … }`");
-  bool condition = head == P::IF || head == P::WHILE || head == P::ASSERT;
-  if (found == P::ASSIGN && (condition || (wants(P::LBRACE) && !wants(P::LIST_LBRACK))))
-    return help("to compare, write `==`");
-  if (found == P::ASSIGN && wants(P::NEWLINE))
-    return help("one assignment a statement; to compare, write `==`");
-  bool declares = head == P::LET || head == P::VAR || head == P::CONST;
-  if (declares && found >= P::ASSIGN_ELEMS && found <= P::DIV_ELEMS && !wants_expression) {
-    e.message = fmt::format("expected `=`, found `{}`", slice(at(i)));
-    return help("a new name is given its value with `=`; `.=` writes into an array that exists");
-  }
-  if (declares && found == P::LPAREN && wants(P::IDENT))
-    return help("take the parts by index: `let t = f()`, then `t[0]` and `t[1]`");
-  if (found == P::COLON && at(i + 1).type == P::ASSIGN) return help("a new name is declared as `let x = …`");
-  if (found == P::COLON && (wants(P::LBRACE) || head == P::ELSE))
-    return help("a body stands between braces: `{ … }`");
-  if (found == P::NEWLINE && wants(P::LBRACE) && at(i + 1).type == P::LBRACE)
-    return help("the `{` belongs on the same line");
-  if (wants(P::LBRACE) && head == P::IF) return help("a body stands between braces: `if c { … }`");
-  if (found == P::ELSE && is_terminator(before)) return help("`else` follows the `}` of an `if`");
-  if ((found == P::FLOORDIV || found == P::SLASH) && is_terminator(before))
-    return help("a comment starts with `#`");
-  if (wants_expression && i > 0 && continues_after(before) && !is_terminator(found) &&
-      text_.substr(at(i - 1).end - base_, at(i).begin - at(i - 1).end).find('\n') != std::string_view::npos) {
-    e.message = fmt::format("expected an expression after `{}`, found {}", slice(at(i - 1)), found_text(i));
-    e.labels.push_back({{file_, at(i - 1).begin, at(i - 1).end}, "the statement goes on after this"});
-    return;
-  }
-  if (wants_expression && is_terminator(before) && continues_after(found))
-    return help("an operator that goes on with a line stands at the end of the line above");
-  if (before == P::DOT && i > 1 && at(i - 2).type == P::INT)
-    return help(fmt::format("write `{}.0`", slice(at(i - 2))));
-  if (found == P::DOT && before == P::INT) return help(fmt::format("write `{}.0`", slice(at(i - 1))));
-  if (head == P::IMPORT && wants(P::STRING) && found == P::IDENT)
-    return help(fmt::format("write `import \"{0}.gk\" as {0}`", slice(at(i))));
-  if (wants(P::IDENT) && !wants_expression && found >= P::LET && found <= P::NEW)
-    e.notes.push_back(fmt::format("`{}` is a keyword; choose another name", slice(at(i))));
-  if (wants(P::NEWLINE) && before == P::IDENT && slice(at(i - 1)) == "print")
-    return help("call it with parentheses: `print(x)`");
-  if (wants(P::NEWLINE) && before == P::RBRACE && starts_statement(found))
-    return help("start a new line, or separate the statements with `;`");
 }
 
 }  // namespace gk::syntax

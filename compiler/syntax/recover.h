@@ -9,6 +9,13 @@
 
 namespace gk::syntax {
 
+/// Thrown by the error strategy: there are as many errors as are told, and reading on would find no other.
+struct Enough {};
+/// Whether a statement can begin with a token of this type.
+bool starts_statement(int type);
+/// The statement (or node) a context belongs to: where skipping starts.
+antlr4::ParserRuleContext* enclosing_line(antlr4::ParserRuleContext* c);
+
 class Recovery final : public antlr4::DefaultErrorStrategy {
  public:
   Recovery(const TokenList& tokens, std::string_view text, int32_t file, uint32_t base, bool fragment,
@@ -29,6 +36,12 @@ class Recovery final : public antlr4::DefaultErrorStrategy {
   void skip_statement(antlr4::Parser* parser, size_t first_token);
   void advise(Error& e, antlr4::ParserRuleContext* context, size_t i, bool wants_expression,
               const std::vector<int>& expected) const;
+  /// A help for what is right in another language; empty where it is none that is known. (advice.cpp)
+  std::string other_language(size_t i, int head) const;
+  std::string_view slice(size_t first, size_t last) const;
+  size_t operand_from(size_t first) const;  // its last token
+  size_t operand_to(size_t last) const;     // its first token
+  size_t end_of_statement(size_t i) const;
 
   const TokenList& tokens_;
   std::string_view text_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -42,8 +43,24 @@ struct TokenList {
   bool open_at_end = false;  // no mistake so far, but a bracket is open or the last token wants more
 };
 
-/// `text` is the part of file `file` that starts at byte `base`.
-RawTokens lex(std::string_view text, int32_t file, uint32_t base);
+/// Asks now and then whether somebody wants the parser to stop.
+class Stop {
+ public:
+  explicit Stop(const std::function<bool()>& interrupted) : interrupted_(interrupted) {}
+  /// For what takes a microsecond.
+  bool wanted() { return ++asked_ % 1024 == 0 && now(); }
+  /// For what may take long.
+  bool now() const { return interrupted_ && interrupted_(); }
+
+ private:
+  const std::function<bool()>& interrupted_;
+  uint32_t asked_ = 0;
+};
+inline Error stop_error() { return make_error(ErrorKind::Interrupted, "E0806", "interrupted"); }
+
+/// `text` is the part of file `file` that starts at byte `base`. Where it is stopped, that is its last error
+/// and nothing more should look at the text.
+RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop);
 /// Inserts and drops newlines, settles contextual keywords, balances brackets.
 TokenList layout(RawTokens raw, std::string_view text, int32_t file, uint32_t base);
 

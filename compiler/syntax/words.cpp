@@ -62,6 +62,7 @@ bool ends_operand(int t) {
     case L::FSTRING:
     case L::INT:
     case L::FLOAT:
+    case L::NUMBER_ARRAY:
     case L::UNDERSCORE: return true;
     default: return false;
   }
@@ -126,6 +127,7 @@ bool starts_expression(int type) {
     case L::UNDERSCORE:
     case L::INT:
     case L::FLOAT:
+    case L::NUMBER_ARRAY:
     case L::STRING:
     case L::FSTRING:
     case L::TRUE:
@@ -151,6 +153,7 @@ std::string describe(int type) {
     case L::FLOAT: return "a number";
     case L::STRING:
     case L::FSTRING: return "a string";
+    case L::NUMBER_ARRAY: return "an array of numbers";
     case L::LIST_LBRACK: return "`[`";
     case L::LAMBDA_LPAREN: return "`(`";
     case L::LAMBDA_NAME: return "a name";
@@ -176,6 +179,7 @@ std::string describe(const Token& t, std::string_view text, uint32_t base) {
   if (t.type == -1) return "the end of the text";
   if (t.type == L::NEWLINE) return "the end of the line";
   if (t.type == L::STRING || t.type == L::FSTRING) return "a string";
+  if (t.type == L::NUMBER_ARRAY) return "an array of numbers";
   bool keyword = t.type >= L::LET && t.type <= L::NEW;
   return fmt::format("{}`{}`", keyword ? "the keyword " : "", text.substr(t.begin - base, t.end - t.begin));
 }

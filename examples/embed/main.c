@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   TRY(gk_graph_instantiate(g, &e));
   TRY(gk_exec_launch(e, ctx, 10));
   float data[4];
-  TRY(gk_tensor_to_host(ctx, x, data, sizeof data));
+  TRY(gk_tensor_to_host(ctx, x, GK_F32, data, sizeof data));
   printf("%s: 2^10 = %g\n", gk_engine_device(engine), (double)data[3]);
 
   gk_values_free(args);

@@ -27,9 +27,17 @@ struct EngineOptions {
   std::string cache_dir{};         // where compiled code is kept between processes; empty: the default one
   bool use_cache = true;
   int host_threads = 0;  // of the host device; 0: as many as the process may use, which is the most
+  /// Every array of floats that a call or launch has written is searched; a NaN is a fault (E0805, with line
+  /// and index), raised by the next wait. Arrays of these names may hold some. For finding mistakes: it costs
+  /// a pass over the array.
+  bool nan_check = false;
+  std::vector<std::string> nan_exempt{};
   CUctx_st* native_context = nullptr;  // a CUcontext to live in; null: the device's primary one
   /// What programs print; null: standard output. Called on the thread that runs the program.
   std::function<void(std::string_view)> out{};
+  /// What is no error and should be known, such as a cache folder that is not safe to use (E1005); null: a
+  /// line on standard error. Called on the thread that compiles.
+  std::function<void(const Error&)> warn{};
 };
 
 struct EngineStats {

@@ -51,13 +51,14 @@ struct ErrorData {
   std::vector<std::string> notes{};
   std::vector<std::string> helps{};  // how to write it instead
   std::string rendered{};            // all of it as gkrun shows it
-  std::vector<ErrorData> more{};     // further mistakes found by the same compile()
   bool compiling = false;            // raised by compile()
 };
 
 class Error : public std::exception {
  public:
   explicit Error(ErrorData data);
+  /// `first`, with further errors; what it renders as is all of them.
+  Error(const Error& first, std::vector<Error> more);
   Error(const Error& o) noexcept;
   Error& operator=(const Error& o) noexcept;
   ~Error() override;
@@ -67,7 +68,8 @@ class Error : public std::exception {
   const std::vector<Place>& places() const noexcept { return data_->places; }
   const std::vector<std::string>& notes() const noexcept { return data_->notes; }
   const std::vector<std::string>& helps() const noexcept { return data_->helps; }
-  const std::vector<ErrorData>& more() const noexcept { return data_->more; }
+  /// Further mistakes found by the same compile(), each an Error like this one.
+  const std::vector<Error>& more() const noexcept;
   const std::string& rendered() const noexcept { return data_->rendered; }
   /// "E0716: the executable was closed"
   const char* what() const noexcept override;
@@ -77,6 +79,7 @@ class Error : public std::exception {
  private:
   std::shared_ptr<const ErrorData> data_;
   std::shared_ptr<const std::string> what_;
+  std::shared_ptr<const std::vector<Error>> more_;  // null: none
 };
 
 /// The text given to compile() is wrong; places, helps and more say where, how to mend it and what else is.

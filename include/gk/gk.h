@@ -39,7 +39,10 @@ enum class Emit { Ast, Ir, Plan, Llvm, Ptx, Graph, Dot };
 struct SessionOptions {
   /// "host", "cuda", "cuda:1", "interp", "trace", "trace:cuda"; empty: cuda where a GPU answers, else host.
   std::string device;
-  std::vector<std::string> args;                             // the program's `args`
+  std::vector<std::string> args;  // the program's `args`
+  /// Not empty: that `args` are given and the program does not look at them is an error (E1101), with this
+  /// help.
+  std::string unused_args_help;
   std::vector<std::pair<std::string, std::string>> defines;  // -D name=value: overrides of `const`s
   int64_t memory_limit_bytes = 0;                            // 0: the device's own
   std::string cache_dir;                                     // empty: the default one
@@ -49,8 +52,9 @@ struct SessionOptions {
   bool unchecked = false;  // no bounds checks in kernels' own indexing
   bool sync = false;       // wait after every statement, so that faults show at their line
   bool eager = false;      // launching a graph runs its steps one by one: to compare, or to find a fault
-  bool nan_check = false;  // an error at the first statement that stores a NaN
-  int emit_sm = 0;         // architecture of emitted PTX, 90 for sm_90; 0: 75
+  bool nan_check = false;  // every array is searched for NaN when it has been written: E0805
+  std::vector<std::string> nan_exempt;  // names of arrays that may hold some
+  int emit_sm = 0;                      // architecture of emitted PTX, 90 for sm_90; 0: 75
   DiagnosticFormat format = DiagnosticFormat::Human;
   bool color = false;
   std::function<void(std::string_view)> out;  // what the program prints; null: standard output

@@ -69,6 +69,8 @@ typedef struct gk_engine_options {
   bool no_cache;
   int host_threads;                /* 0: as many as the process may use, which is the most */
   struct CUctx_st* native_context; /* NULL: the device's primary one */
+  bool nan_check;                  /* arrays are searched for NaN when they have been written: E0805 */
+  const char* nan_exempt;          /* "x,y": arrays of these names may hold some; NULL: none */
 } gk_engine_options;
 
 typedef struct gk_engine_stats {
@@ -147,8 +149,14 @@ int64_t gk_tensor_size_bytes(const gk_tensor* x);
 void* gk_tensor_data(const gk_tensor* x);
 void* gk_tensor_host_data(const gk_tensor* x); /* NULL unless the CPU may touch it */
 int64_t gk_tensor_leases(const gk_tensor* x);
-gk_error* gk_tensor_to_host(gk_context* c, const gk_tensor* x, void* data, int64_t size_bytes);
-gk_error* gk_tensor_copy_from_host(gk_context* c, gk_tensor* x, const void* data, int64_t size_bytes);
+/* `t` is what lies at `data`. Errors: E0211 (the array has another dtype), E0303 (another number of bytes).
+ */
+gk_error* gk_tensor_to_host(gk_context* c, const gk_tensor* x, gk_dtype t, void* data, int64_t size_bytes);
+gk_error* gk_tensor_copy_from_host(gk_context* c, gk_tensor* x, gk_dtype t, const void* data,
+                                   int64_t size_bytes);
+/* Bytes, whatever they are. */
+gk_error* gk_tensor_to_host_raw(gk_context* c, const gk_tensor* x, void* data, int64_t size_bytes);
+gk_error* gk_tensor_copy_from_host_raw(gk_context* c, gk_tensor* x, const void* data, int64_t size_bytes);
 gk_error* gk_tensor_copy(gk_context* c, gk_tensor* dst, const gk_tensor* src);
 /* Gives the memory up now; the handle stays to be freed. */
 void gk_tensor_release(gk_tensor* x);
@@ -162,7 +170,9 @@ void gk_module_free(gk_module* m);
 gk_error* gk_module_function(const gk_module* m, const char* name, gk_function** out);
 void gk_function_free(gk_function* f);
 
-/* Arguments and results: a list of arrays, numbers and texts. */
+/* Arguments and results: a list of arrays, numbers and texts. A number is a host number, as a literal of the
+ * program's text is, whatever its C type; gk_values_add_scalar gives a scalar of a dtype, which lies at
+ * `value`. */
 gk_values* gk_values_new(void);
 void gk_values_add_tensor(gk_values* v, const gk_tensor* x);
 void gk_values_add_f32(gk_values* v, float x);
@@ -170,11 +180,15 @@ void gk_values_add_f64(gk_values* v, double x);
 void gk_values_add_i32(gk_values* v, int32_t x);
 void gk_values_add_i64(gk_values* v, int64_t x);
 void gk_values_add_bool(gk_values* v, bool x);
+gk_error* gk_values_add_scalar(gk_values* v, gk_dtype t, const void* value);
+void gk_values_add_u64(gk_values* v, uint64_t x);
 void gk_values_add_text(gk_values* v, const char* x);
 int gk_values_count(const gk_values* v);
 /* The array at `i`, a new handle. Errors: E0211 (no array), E0308 (no such value). */
 gk_error* gk_values_tensor(const gk_values* v, int i, gk_tensor** out);
+/* The number at `i`, where that type holds it exactly. Errors: E0211 (no number, or not exact), E0308. */
 gk_error* gk_values_number(const gk_values* v, int i, double* out);
+gk_error* gk_values_integer(const gk_values* v, int i, int64_t* out);
 void gk_values_free(gk_values* v);
 
 /* How a kernel is laid out; zeros are chosen. */

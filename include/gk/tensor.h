@@ -157,13 +157,17 @@ class Tensor {
   void free();
 
   /// Copies to or from memory of the host program's, in the order of the context's work. to_host waits for
-  /// the device. Errors: E0303 (another number of bytes), E0703 (to_host while a graph is made), E0801 and
-  /// E0802 (a fault of earlier work).
-  void to_host(Context& ctx, void* data, int64_t size_bytes) const {
+  /// the device. Errors: E0211 (T is not the dtype; arrays of bool are given as uint8_t), E0303 (another
+  /// number of bytes), E0703 (to_host while a graph is made), E0801 and E0802 (a fault of earlier work).
+  template <class T>
+  void to_host(Context& ctx, T* data, int64_t size_bytes) const {
     try_to_host(ctx, data, size_bytes).value();
   }
-  Result<void> try_to_host(Context& ctx, void* data, int64_t size_bytes) const;
-  /// Errors: as above, and E0211 (T is not the dtype; arrays of bool are given as uint8_t).
+  template <class T>
+  Result<void> try_to_host(Context& ctx, T* data, int64_t size_bytes) const {
+    if (auto ok = check_element(dtype_of<T>()); !ok) return ok.error();
+    return try_to_host_raw(ctx, data, size_bytes);
+  }
   template <class T>
   std::vector<T> to_host(Context& ctx) const {
     return try_to_host<T>(ctx).value();
@@ -173,14 +177,36 @@ class Tensor {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements in memory: use uint8_t");
     if (auto ok = check_element(dtype_of<T>()); !ok) return ok.error();
     std::vector<T> v(static_cast<size_t>(size()));
-    if (auto ok = try_to_host(ctx, v.data(), size_bytes()); !ok) return ok.error();
+    if (auto ok = try_to_host_raw(ctx, v.data(), size_bytes()); !ok) return ok.error();
     return v;
   }
   /// While a graph is made: the bytes of now are sent at every launch.
-  void copy_from(Context& ctx, const void* data, int64_t size_bytes) {
+  template <class T>
+  void copy_from(Context& ctx, const T* data, int64_t size_bytes) {
     try_copy_from(ctx, data, size_bytes).value();
   }
-  Result<void> try_copy_from(Context& ctx, const void* data, int64_t size_bytes);
+  template <class T>
+  Result<void> try_copy_from(Context& ctx, const T* data, int64_t size_bytes) {
+    if (auto ok = check_element(dtype_of<T>()); !ok) return ok.error();
+    return try_copy_from_raw(ctx, data, size_bytes);
+  }
+  template <class T>
+  void copy_from(Context& ctx, const std::vector<T>& data) {
+    try_copy_from(ctx, data).value();
+  }
+  template <class T>
+  Result<void> try_copy_from(Context& ctx, const std::vector<T>& data) {
+    return try_copy_from(ctx, data.data(), static_cast<int64_t>(data.size() * sizeof(T)));
+  }
+  /// Bytes, whatever they are: the way for f16 and bf16, which have no C++ type.
+  void to_host_raw(Context& ctx, void* data, int64_t size_bytes) const {
+    try_to_host_raw(ctx, data, size_bytes).value();
+  }
+  Result<void> try_to_host_raw(Context& ctx, void* data, int64_t size_bytes) const;
+  void copy_from_raw(Context& ctx, const void* data, int64_t size_bytes) {
+    try_copy_from_raw(ctx, data, size_bytes).value();
+  }
+  Result<void> try_copy_from_raw(Context& ctx, const void* data, int64_t size_bytes);
   /// From another array of the same dtype and shape, on the device.
   void copy_from(Context& ctx, const Tensor& src) { try_copy_from(ctx, src).value(); }
   Result<void> try_copy_from(Context& ctx, const Tensor& src);

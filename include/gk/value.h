@@ -1,4 +1,6 @@
-// What programs take and give: a Value is an array, a number, a text, or a list, tuple or record of values.
+// What programs take and give: a Value is an array, a number, a text, or a list, tuple or record of values. A
+// number of C++ is a host number, as a literal of the program's text is: it takes the dtype of what it meets,
+// whatever its C++ type; Value::scalar(f32, x) is a scalar of a dtype.
 // Owns the mapping between C++ types and values, by which functions are typed: numbers, Tensor, std::string,
 // std::vector (a list), std::tuple and std::pair (a tuple), and structs listed with GK_FIELDS (a record).
 #pragma once
@@ -29,34 +31,45 @@ class Value {
     else
       int_ = static_cast<int64_t>(x);
   }
+  /// A scalar of that dtype. Errors: E0203 (an integer that the dtype does not hold, a float for an integer
+  /// dtype), E0202 (there is no such dtype).
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static Value scalar(DType t, T x) { return try_scalar(t, x).value(); }
+  template <class T>
+  requires std::is_arithmetic_v<T>
+  static Result<Value> try_scalar(DType t, T x) { return Value(x).of_dtype(t); }
   static Value list(std::vector<Value> items) { return {Kind::List, std::move(items), {}}; }
   static Value tuple(std::vector<Value> items) { return {Kind::Tuple, std::move(items), {}}; }
   static Value record(std::vector<std::string> names, std::vector<Value> items) {
     return {Kind::Record, std::move(items), std::move(names)};
   }
-  static Value number(DType t, int64_t i, double f) {
-    Value v;
-    v.kind_ = Kind::Number;
-    v.dtype_ = t;
-    v.int_ = i;
-    v.float_ = f;
-    return v;
-  }
 
   Kind kind() const { return kind_; }
   const Tensor& tensor() const { return tensor_; }
   const std::string& text() const { return text_; }
-  DType dtype() const { return dtype_; }                            // Number
-  int64_t as_int() const { return int_; }                           // Number of an integer dtype, or bool
-  double as_double() const { return float_; }                       // Number of a float dtype
+  /// Of a number: its own where it is a scalar of a dtype, else that of the C++ type.
+  DType dtype() const { return dtype_; }
+  bool has_dtype() const { return has_dtype_; }
+  /// The number, where that type holds it exactly (NaN is one number; a bool is 0 or 1). Errors: E0211 (no
+  /// number, or not exact).
+  int64_t as_int() const { return try_as_int().value(); }
+  uint64_t as_uint() const { return try_as_uint().value(); }
+  double as_double() const { return try_as_double().value(); }
+  Result<int64_t> try_as_int() const;
+  Result<uint64_t> try_as_uint() const;
+  Result<double> try_as_double() const;
   const std::vector<Value>& items() const { return items_; }        // List, Tuple, Record
   const std::vector<std::string>& names() const { return names_; }  // Record
 
  private:
+  friend struct detail::Access;
+  Result<Value> of_dtype(DType t) const;
   Value(Kind kind, std::vector<Value> items, std::vector<std::string> names)
       : kind_(kind), items_(std::move(items)), names_(std::move(names)) {}
   Kind kind_ = Kind::None;
   DType dtype_ = DType::F32;
+  bool has_dtype_ = false;
   int64_t int_ = 0;
   double float_ = 0;
   Tensor tensor_;
@@ -84,8 +97,9 @@ namespace detail {
 
 /// Errors: E0211, with what is there and what was asked for.
 Error mismatch(const Value& v, const TypeInfo& wanted);
-/// A number as dtype `to`, where no digit is lost that the language would keep; a single-element array is
-/// read back, with the context that made it. Errors: E0211, E0703 (a read-back while a graph is made).
+/// A number as dtype `to`, as the language converts it: a host number where it fits, another where promotion
+/// gives `to`. An array of a single element is read back, with the context that made it. Errors: E0211, E0203
+/// (it does not fit), E0703 (a read-back while a graph is made).
 Result<Value> number_of(Context& ctx, const Value& v, DType to);
 
 template <class T>
@@ -128,10 +142,15 @@ struct Convert<T> {
   static Result<T> from(Context& ctx, const Value& v) {
     auto n = number_of(ctx, v, dtype_of<T>());
     if (!n) return n.error();
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_floating_point_v<T>) {
       return static_cast<T>(n->as_double());
-    else
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return n->as_int() != 0;
+    } else if constexpr (std::is_unsigned_v<T>) {
+      return static_cast<T>(n->as_uint());
+    } else {
       return static_cast<T>(n->as_int());
+    }
   }
 };
 template <class T>

@@ -47,4 +47,12 @@ const Options& options() {
 
 void set_default_environment(const char* name, const char* value) { ::setenv(name, value, 0); }
 
+TemporaryEnvironment::TemporaryEnvironment(const char* name, const char* value)
+    : name_(name), set_(std::getenv(name) == nullptr) {
+  if (set_) ::setenv(name, value, 0);
+}
+TemporaryEnvironment::~TemporaryEnvironment() {
+  if (set_) ::unsetenv(name_);
+}
+
 }  // namespace gk

@@ -20,8 +20,9 @@ struct Options {
   /// Whether the stream is a terminal is for its owner to ask.
   bool color = false;
   /// GK_STRESS=1, for tests: memory is filled with 0xCB bytes when it is given back and when it is handed
-  /// out, in the order of its users, and goes back to the driver as early as allowed. Slow; finds what uses
-  /// memory before it was written or after it was given up.
+  /// out, in the order of its users, and goes back to the driver as early as allowed; after each statement the
+  /// names in sight are searched for storage that is shared against the rules. Slow; finds what uses memory
+  /// before it was written or after it was given up, and places that are not apart.
   bool stress = false;
 };
 
@@ -31,6 +32,18 @@ const Options& options();
 /// Sets an environment variable that is not set, for a library about to be loaded. Not thread-safe against
 /// getenv elsewhere, as setenv is not: call it before threads of a host program could read the same name.
 void set_default_environment(const char* name, const char* value);
+/// The same for as long as it lives: for what a library reads while it is loaded and others should not see.
+class TemporaryEnvironment {
+ public:
+  TemporaryEnvironment(const char* name, const char* value);
+  TemporaryEnvironment(const TemporaryEnvironment&) = delete;
+  TemporaryEnvironment& operator=(const TemporaryEnvironment&) = delete;
+  ~TemporaryEnvironment();
+
+ private:
+  const char* name_;
+  bool set_;
+};
 
 /// Looks a variable up: its value, or null when it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;

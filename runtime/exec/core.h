@@ -34,13 +34,20 @@ class Faults {
   bool pending() const { return pending_.load(std::memory_order_relaxed); }
   /// Whether work done by now has left a fault.
   bool there() const;
-  /// Raises the fault that work done by now has left. Errors: Runtime E0801, E0802.
+  /// Raises the fault that work done by now has left. Errors: Runtime E0801, E0802, E0805; Usage E0512 where
+  /// a function of the host program threw.
   Result<void> raise(const class Core& core);
+  /// `f`, whose exceptions are kept in `faults` while these are there: it is called on a thread of the
+  /// device's, which nothing thrown may leave.
+  static std::function<void()> guard(const std::shared_ptr<Faults>& faults, std::function<void()> f);
 
  private:
   memory::BlockPtr record_;
   std::atomic<bool> pending_{false}, shared_{false};
+  void threw(std::string what);
+  std::atomic<bool> has_thrown_{false};
   std::mutex mutex_;
+  std::string thrown_;                                               // under mutex_
   std::map<int64_t, std::shared_ptr<const program::Program>> late_;  // under mutex_
 };
 

@@ -38,6 +38,8 @@ void Executable::Impl::set_nodes(std::vector<GraphNode> all, std::vector<PlacedP
   may_report = std::any_of(nodes.begin(), nodes.end(), [](const GraphNode& n) {
     return n.program != nullptr && n.program->program().uses_faults;
   });
+  may_report = may_report || std::any_of(placed.begin(), placed.end(),
+                                         [](const PlacedPtr& p) { return p->host_call != nullptr; });
 }
 
 Result<void> Executable::Impl::usable() const {

@@ -1,8 +1,10 @@
 // Faults that kernels report: where the first one lies until somebody waits, and how it reads.
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <new>
 
+#include "runtime/base/nan_found.h"
 #include "runtime/exec/core.h"
 
 namespace gk::exec {
@@ -18,6 +20,9 @@ constexpr size_t kLateMost = 64;
 Error describe(const program::FaultRecord& r, const program::Step* step) {
   const program::FaultSite* site = nullptr;
   if (step != nullptr && r.site < step->fault_sites.size()) site = &step->fault_sites[r.site];
+  if (site != nullptr && site->kind == program::FaultSite::kNotANumber) {
+    return nan_found(site->name, site->shape, r.index - r.extent).at(site->span);
+  }
   Error e;
   // As it was written.
   const bool from_end = site != nullptr && site->kind == kLoadFromEnd && r.index < 0;
@@ -60,7 +65,33 @@ void Faults::remember(int64_t first_step, std::shared_ptr<const program::Program
   late_[first_step] = std::move(p);
 }
 
+void Faults::threw(std::string what) {
+  std::lock_guard lock(mutex_);
+  if (has_thrown_.load(std::memory_order_relaxed)) return;  // of several the first is told
+  thrown_ = std::move(what);
+  has_thrown_.store(true, std::memory_order_release);
+}
+
+std::function<void()> Faults::guard(const std::shared_ptr<Faults>& faults, std::function<void()> f) {
+  // The driver may keep the function for good, and that must not keep memory.
+  return [told = std::weak_ptr<Faults>(faults), f = std::move(f)] {
+    const auto tell = [&](const char* what) {
+      if (const std::shared_ptr<Faults> there = told.lock()) there->threw(what);
+    };
+    try {
+      f();
+    } catch (const abi::__forced_unwind&) {
+      throw;  // the thread is being ended
+    } catch (const std::exception& e) {
+      tell(e.what());
+    } catch (...) {
+      tell("what is no std::exception");
+    }
+  };
+}
+
 bool Faults::there() const {
+  if (has_thrown_.load(std::memory_order_acquire)) return true;
   auto* record = static_cast<program::FaultRecord*>(record_->host_address());
   // Claimed and not complete: written by work of another runtime, which is still running.
   return std::atomic_ref(record->state).load(std::memory_order_acquire) == kComplete;
@@ -68,6 +99,13 @@ bool Faults::there() const {
 
 Result<void> Faults::raise(const Core& core) {
   if (!shared_.load(std::memory_order_relaxed)) pending_.store(false, std::memory_order_relaxed);
+  if (has_thrown_.load(std::memory_order_acquire)) {
+    std::lock_guard lock(mutex_);
+    has_thrown_.store(false, std::memory_order_relaxed);
+    return fail(
+        make_error(ErrorKind::Usage, "E0512", "a function of the host program threw: " + thrown_)
+            .note("it was called in its turn on a thread of the device's; what came after it has run"));
+  }
   auto* record = static_cast<program::FaultRecord*>(record_->host_address());
   const bool found = there();
   std::lock_guard lock(mutex_);

@@ -329,7 +329,7 @@ Result<void> RecordingState::host_call(std::function<void()> f) {
   std::lock_guard driver(graph_->driver->mutex);
   GK_CHECK(catch_up());
   Placed placed;
-  placed.host_call = std::move(f);
+  placed.host_call = Faults::guard(graph_->faults, std::move(f));
   return add({node_ ? node_->name : "", nullptr, {}, after_now(), {}}, std::move(placed));
 }
 

@@ -133,8 +133,8 @@ Result<void> Runtime::host_call(std::function<void()> f) {
   if (f == nullptr) return fail(ErrorKind::Internal, "E0902", "no function to call");
   if (r.recording != nullptr) return r.recording->host_call(std::move(f));
   GK_CHECK(r.ready());
-  r.timeline->mark_busy();
-  GK_CHECK(r.stream().host_call(std::move(f), {}));
+  r.submitting(r.faults, true);
+  GK_CHECK(r.stream().host_call(Faults::guard(r.faults, std::move(f)), {}));
   return {};
 }
 

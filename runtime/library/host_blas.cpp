@@ -1,10 +1,13 @@
 #include "runtime/library/host_blas.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <thread>
 #include <vector>
 
 #include "runtime/base/options.h"
@@ -16,6 +19,9 @@ namespace {
 constexpr int kRowMajor = 101, kNoTrans = 111, kTrans = 112;
 // One tile of a big product. Fixed, so that results do not depend on the number of threads.
 constexpr int64_t kTileRows = 256, kTileCols = 512;
+// What one call in progress needs of the address space: OpenBLAS's buffer on x86-64 (32 << 22 bytes) and what
+// goes with it.
+constexpr size_t kPlaceBytes = size_t{136} << 20;
 // Below this many multiplications a product is one call on one thread.
 constexpr double kSerialLimit = 128.0 * 128.0 * 128.0;
 
@@ -38,6 +44,8 @@ static void choose_kernels() {
 
 const HostBlas* HostBlas::open() {
   choose_kernels();
+  // Its own threads are never used; some need more address space than a limited process has.
+  const TemporaryEnvironment no_threads("OPENBLAS_NUM_THREADS", "1");
   void* lib = nullptr;
   for (const char* name : {"libopenblas.so.0", "libopenblas.so"}) {
     lib = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -51,7 +59,56 @@ const HostBlas* HostBlas::open() {
   auto set_threads = reinterpret_cast<void (*)(int)>(dlsym(lib, "openblas_set_num_threads"));
   if (blas.sgemm_ == nullptr || blas.dgemm_ == nullptr || set_threads == nullptr) return nullptr;
   set_threads(1);
-  return blas.check() ? &blas : nullptr;
+  blas.take_buffer_ = reinterpret_cast<void* (*)(int)>(dlsym(lib, "blas_memory_alloc"));
+  blas.give_buffer_ = reinterpret_cast<void (*)(void*)>(dlsym(lib, "blas_memory_free"));
+  const Result<void> ready = blas.ready();
+  // Without memory now there may be some later, and until then every product says so.
+  return ready || ready.error().kind == ErrorKind::OutOfMemory ? &blas : nullptr;
+}
+
+// Note [Places]
+// OpenBLAS packs matrices into a buffer that it maps for each call in progress and keeps for later ones.
+// Where the system refuses it one, under a limit of the address space, it asks again without end. So a call
+// needs a place, there are as many as buffers that it has mapped, and those are mapped one by one, each after
+// its memory was seen to be had. More than the first are made only where much is left for others.
+static bool can_map(size_t size_bytes) {
+  void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) return false;
+  ::munmap(p, size_bytes);
+  return true;
+}
+
+Result<void> HostBlas::make_places() const {
+  const int want = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostPlaces);
+  std::vector<void*> buffers;
+  int made = 0;
+  for (; made < want && can_map(made == 0 ? kPlaceBytes : 4 * kPlaceBytes); ++made) {
+    if (take_buffer_ != nullptr && give_buffer_ != nullptr) buffers.push_back(take_buffer_(0));
+  }
+  for (void* b : buffers) give_buffer_(b);
+  if (made == 0) {
+    return fail(
+        ErrorKind::OutOfMemory, "E0601",
+        fmt::format("out of memory: the library for matrix products needs {} MiB of address space, which "
+                    "this process may not have",
+                    kPlaceBytes >> 20));
+  }
+  places_.release(made);
+  return {};
+}
+
+Result<void> HostBlas::ready() const {
+  if (ready_.load(std::memory_order_acquire)) return {};
+  std::lock_guard lock(mutex_);
+  if (ready_.load(std::memory_order_relaxed)) return {};
+  if (!checked_) {
+    GK_CHECK(make_places());
+    checked_ = true;
+    right_ = check();
+  }
+  if (!right_) return fail(ErrorKind::Device, "E0507", "the library for matrix products miscomputes");
+  ready_.store(true, std::memory_order_release);
+  return {};
 }
 
 const HostBlas* HostBlas::get() {
@@ -120,6 +177,7 @@ void HostBlas::tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t
   } else {
     const int ta = call.trans_a ? kTrans : kNoTrans, tb = call.trans_b ? kTrans : kNoTrans;
     const auto as_int = [](int64_t v) { return static_cast<int>(std::max<int64_t>(v, 1)); };
+    places_.acquire();
     if constexpr (std::is_same_v<T, float>) {
       sgemm_(kRowMajor, ta, tb, as_int(rows), as_int(cols), as_int(call.k), 1.0F, a, as_int(call.lda), b,
              as_int(call.ldb), 0.0F, c, as_int(call.ldc));
@@ -127,6 +185,7 @@ void HostBlas::tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t
       dgemm_(kRowMajor, ta, tb, as_int(rows), as_int(cols), as_int(call.k), 1.0, a, as_int(call.lda), b,
              as_int(call.ldb), 0.0, c, as_int(call.ldc));
     }
+    places_.release();
   }
   const bool activate = call.activation == program::MatMulCall::Activation::Relu;
   if (!call.has_bias && !activate) return;

@@ -4,7 +4,10 @@
 // Not for dtypes narrower than f32, nor for gelu: generated kernels serve those.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <mutex>
+#include <semaphore>
 
 #include "runtime/hal/device.h"
 
@@ -15,6 +18,9 @@ class HostBlas {
   /// The process's library: opened and checked at the first call. Null where there is none or it miscomputes.
   static const HostBlas* get();
   bool supports(const program::MatMulCall& call) const;
+  /// To be called before a product is given to run(). Errors: OutOfMemory E0601 where the library would find
+  /// no memory to work in; Device E0507 where it miscomputes.
+  Result<void> ready() const;
   /// Runs body(i) for every i of [0, count), in any order, perhaps at the same time.
   using ForEach = std::function<void(int64_t count, const std::function<void(int64_t)>& body)>;
   /// C = act(A·B + bias); `op` must be supported. Returns when done.
@@ -26,6 +32,7 @@ class HostBlas {
   using Dgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int, double,
                          double*, int);
   static const HostBlas* open();
+  Result<void> make_places() const;
   bool check() const;
   template <class T>
   void tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col,
@@ -34,6 +41,14 @@ class HostBlas {
   void run_typed(const hal::MatMulOp& op, const ForEach& for_each) const;
   Sgemm sgemm_ = nullptr;
   Dgemm dgemm_ = nullptr;
+  void* (*take_buffer_)(int) = nullptr;
+  void (*give_buffer_)(void*) = nullptr;
+  // See Note [Places].
+  static constexpr int kMostPlaces = 128;
+  mutable std::mutex mutex_;
+  mutable std::atomic<bool> ready_{false};
+  mutable bool checked_ = false, right_ = false;  // under mutex_
+  mutable std::counting_semaphore<kMostPlaces> places_{0};
 };
 
 }  // namespace gk::library

@@ -25,10 +25,23 @@ std::string text(const Program& p, const Ref& r) {
   return fmt::format("{}[{}..{})", stem, r.offset_bytes, r.offset_bytes + r.size_bytes);
 }
 
-std::string list(const Program& p, const std::vector<Ref>& refs) {
+constexpr size_t kMostListed = 8;  // of arguments and arrays: a line is to be read
+constexpr size_t kLongestLabel = 64;
+
+template <class T, class F>
+std::string list(const std::vector<T>& items, F text_of) {
   std::string out;
-  for (const Ref& r : refs) out += (out.empty() ? "" : ", ") + text(p, r);
-  return out.empty() ? "-" : out;
+  for (size_t i = 0; i < items.size() && i < kMostListed; ++i) out += (i ? ", " : "") + text_of(items[i]);
+  if (items.size() > kMostListed) out += fmt::format(", ... {} more", items.size() - kMostListed);
+  return out;
+}
+
+std::string list(const Program& p, const std::vector<Ref>& refs) {
+  return refs.empty() ? "-" : list(refs, [&](const Ref& r) { return text(p, r); });
+}
+
+std::string shortened(const std::string& label) {
+  return label.size() <= kLongestLabel ? label : label.substr(0, kLongestLabel) + "...";
 }
 
 std::string text(const Program& p, const Arg& a) {
@@ -96,9 +109,8 @@ std::string steps(const Program& p, const std::string& indent) {
     out += fmt::format("{}step {} ", indent, i);
     switch (s.kind) {
       case Step::Kind::Launch: {
-        std::string args;
-        for (const Arg& a : s.args) args += (args.empty() ? "" : ", ") + text(p, a);
-        out += fmt::format("launch {} {} ({})", s.label, text(p.target, s.dims), args);
+        const std::string args = list(s.args, [&](const Arg& a) { return text(p, a); });
+        out += fmt::format("launch {} {} ({})", shortened(s.label), text(p.target, s.dims), args);
         break;
       }
       case Step::Kind::Copy: out += "copy"; break;

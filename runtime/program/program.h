@@ -52,6 +52,7 @@ struct LaunchDims {
   // Host: the entry is called as fn(args, begin, end) over [0, items) in chunks of at most `grain`.
   int64_t items = 0;
   int64_t grain = 1;
+  int64_t work = -1;  // Host: about how many scalar operations all items take; below zero: not known
 };
 
 /// C = act(A @ B + bias), row-major with leading dimensions, batch strides in elements.
@@ -70,8 +71,13 @@ struct SourceMark {
   Span span{};
 };
 struct FaultSite {
-  uint8_t kind = 0;  // as ir::FaultSite::Kind
+  /// An array was searched for NaN, and `index` of the record is where one is in row-major order, plus
+  /// `extent`.
+  static constexpr uint8_t kNotANumber = 255;
+  uint8_t kind = 0;  // as ir::FaultSite::Kind, or the above
   Span span{};
+  std::string name{};  // kNotANumber: of the array, "" where it has none
+  Shape shape{};
 };
 
 struct Program;
@@ -96,7 +102,7 @@ struct Step {
   std::string function;
   LaunchDims dims;
   std::vector<Arg> args;
-  std::vector<FaultSite> fault_sites;
+  std::vector<FaultSite> fault_sites;  // the kernel's, unless the compiler gave the step others
   // Copy: src = reads[0], dst = writes[0], same size
   // MatMul: a, b, (bias) = reads; c = writes[0]
   MatMulCall matmul;

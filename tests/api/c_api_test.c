@@ -89,7 +89,7 @@ static void close_world(struct world* w) {
 
 static const char* all_are(gk_context* c, const gk_tensor* t, float v) {
   float data[N];
-  OK(gk_tensor_to_host(c, t, data, sizeof data));
+  OK(gk_tensor_to_host(c, t, GK_F32, data, sizeof data));
   for (int i = 0; i < N; ++i)
     if (data[i] != v) {
       snprintf(message, sizeof message, "element %d is %g, not %g", i, (double)data[i], (double)v);
@@ -156,15 +156,19 @@ static const char* arrays(struct world* w) {
   OK(gk_tensor_from_host(w->context, GK_F32, 2, shape, data, sizeof data, &t));
   CHECK(gk_tensor_rank(t) == 2 && gk_tensor_extent(t, 1) == 3 && gk_tensor_dtype(t) == GK_F32);
   CHECK(gk_tensor_size_bytes(t) == 24 && gk_tensor_data(t));
-  OK(gk_tensor_to_host(w->context, t, back, sizeof back));
+  OK(gk_tensor_to_host(w->context, t, GK_F32, back, sizeof back));
   CHECK(memcmp(data, back, sizeof data) == 0);
-  FAILS("E0303", gk_tensor_to_host(w->context, t, back, 4));
+  FAILS("E0303", gk_tensor_to_host(w->context, t, GK_F32, back, 4));
+  FAILS("E0211", gk_tensor_to_host(w->context, t, GK_I32, back, sizeof back));
+  FAILS("E0202", gk_tensor_to_host(w->context, t, (gk_dtype)99, back, sizeof back));
   OK(gk_tensor_empty(w->context, GK_F32, 2, shape, &u));
   OK(gk_tensor_copy(w->context, u, t));
   memset(back, 0, sizeof back);
-  OK(gk_tensor_to_host(w->context, u, back, sizeof back));
+  OK(gk_tensor_to_host(w->context, u, GK_F32, back, sizeof back));
   CHECK(memcmp(data, back, sizeof data) == 0);
-  OK(gk_tensor_copy_from_host(w->context, u, data, sizeof data));
+  OK(gk_tensor_copy_from_host(w->context, u, GK_F32, data, sizeof data));
+  FAILS("E0211", gk_tensor_copy_from_host(w->context, u, GK_I32, data, sizeof data));
+  OK(gk_tensor_copy_from_host_raw(w->context, u, data, sizeof data));
   void* managed = NULL;
   OK(gk_tensor_to_dlpack(w->context, u, &managed));
   gk_tensor *taken = NULL, *again = gk_tensor_share(u);
@@ -173,7 +177,7 @@ static const char* arrays(struct world* w) {
   OK(gk_tensor_empty_pinned(w->context, GK_F32, 2, shape, &p));
   CHECK(gk_tensor_host_data(p));
   gk_tensor_release(t);
-  FAILS("E0716", gk_tensor_to_host(w->context, t, back, sizeof back));
+  FAILS("E0716", gk_tensor_to_host(w->context, t, GK_F32, back, sizeof back));
   gk_tensor_free(t);
   gk_tensor_free(u);
   gk_tensor_free(taken);

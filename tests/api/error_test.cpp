@@ -26,8 +26,13 @@ TEST_P(ApiErrors, compile_errors_have_places_helps_and_the_rest) {
     EXPECT_EQ(e.code(), "E0401");
     EXPECT_EQ(e.places()[0].line, 1);
     ASSERT_EQ(e.more().size(), 1u);
-    EXPECT_EQ(e.more()[0].code, "E0401");
-    EXPECT_EQ(e.more()[0].places.at(0).line, 2);
+    const gk::Error& further = e.more()[0];
+    EXPECT_EQ(further.code(), "E0401");
+    EXPECT_EQ(further.places().at(0).line, 2);
+    EXPECT_NE(further.message().find("second_unknown"), std::string::npos);
+    EXPECT_EQ(further.rendered().find("first_unknown"), std::string::npos);
+    EXPECT_TRUE(further.more().empty());
+    EXPECT_THROW(further.raise(), gk::CompileError);
     EXPECT_NE(e.rendered().find("second_unknown"), std::string::npos);
   }
 }

@@ -129,7 +129,7 @@ TEST_P(ApiFunction, signatures_are_checked_once) {
   EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(gk::Tensor, float, float)>("axpy")), "E0206");
   EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(gk::Tensor&, float)>("axpy")), "E0206");
   EXPECT_EQ(code_of(mod.try_fn<void(gk::Tensor, float)>("bump")), "E0206");
-  EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(gk::Tensor, double)>("axpy")), "E0211");
+  EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(gk::Tensor, bool)>("axpy")), "E0211");
   EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(float, float)>("axpy")), "E0211");
   EXPECT_EQ(code_of(mod.try_fn<gk::Tensor(gk::Tensor, std::string)>("axpy")), "E0211");
   EXPECT_EQ(code_of(mod.try_fn<std::string(gk::Tensor)>("total")), "E0211");
@@ -140,7 +140,9 @@ TEST_P(ApiFunction, signatures_are_checked_once) {
   EXPECT_EQ(code_of(mod.try_kernel("axpy")), "E0207");
   EXPECT_TRUE(all(mod.fn<gk::Tensor(gk::Tensor, int)>("axpy")(filled(2), 3), 7))
       << "an integer becomes a float";
-  auto e = mod.try_fn<gk::Tensor(gk::Tensor, double)>("axpy").error();
+  EXPECT_TRUE(all(mod.fn<gk::Tensor(gk::Tensor, double)>("axpy")(filled(2), 3), 7))
+      << "a number takes the dtype that is declared";
+  auto e = mod.try_fn<gk::Tensor(gk::Tensor, bool)>("axpy").error();
   ASSERT_FALSE(e.places().empty());
   EXPECT_EQ(e.places()[0].file, "test.gk");
   EXPECT_EQ(code_of(gk::Module().try_function("f")), "E0716");
@@ -240,6 +242,22 @@ TEST_P(ApiFunction, captured_functions_launch_their_graph) {
   EXPECT_TRUE(all(s, 8));
 }
 
+TEST_P(ApiFunction, captured_functions_are_kept_up_to_a_limit) {
+  auto m = ctx->compile("m", "captured fn f(x, k) = if k < 0 { x } else { x + k }");
+  auto f = m.function("f");
+  const auto x = filled(1, 4);
+  const auto before = engine->stats();
+  for (int k = 0; k < 5000; ++k) f.call({x, k});
+  EXPECT_LE(engine->stats().leases - before.leases, 2 * 2048 + 2);
+  EXPECT_LE(engine->stats().in_use_bytes - before.in_use_bytes, 2100 * 256);
+  EXPECT_EQ(values(f.call({x, 3}).tensor())[0], 4) << "what was dropped is captured again";
+  auto first = f.call({x, 10}).tensor(), second = f.call({x, 10}).tensor();
+  EXPECT_FALSE(first.same_memory(second)) << "a result that somebody has is left alone";
+  second.free();
+  EXPECT_TRUE(all(f.call({x, 10}).tensor(), 11)) << "and so is one that was given up";
+  EXPECT_TRUE(all(first, 11));
+}
+
 TEST_P(ApiFunction, many_threads_with_contexts_of_their_own) {
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
@@ -330,6 +348,24 @@ TEST_P(ApiFunction, a_call_can_be_interrupted) {
   EXPECT_EQ(code_of(f.function("forever").try_call({x})), "E0806");
   done = true;
   stopper.join();
+}
+
+TEST_P(ApiFunction, a_first_call_can_be_interrupted_and_comes_again) {
+  std::string text = "fn long(x: f32[n]) {\n  var y = x\n";
+  for (int i = 0; i < 300; ++i) text += "  y = exp(y * 0.5) - " + std::to_string(i % 7) + ".25\n";
+  auto f = ctx->compile("long.gk", text + "  y\n}\n").function("long");
+  auto x = ctx->full(gk::f32, {8}, 0);
+  std::atomic<bool> done{false};
+  std::thread stopper([&] {
+    while (!done) {
+      ctx->interrupt();
+      std::this_thread::yield();
+    }
+  });
+  EXPECT_EQ(code_of(f.try_call({x})), "E0806");
+  done = true;
+  stopper.join();
+  EXPECT_EQ(code_of(f.try_call({x})), "");
 }
 
 GK_API_DEVICES(ApiFunction);

@@ -61,8 +61,7 @@ TEST_P(ApiHandles, numbers_that_name_nothing_are_refused) {
   EXPECT_EQ(code_of(ctx->try_empty(gk::f32, {1}, static_cast<gk::MemoryPlace>(9))), "E0512");
   EXPECT_EQ(code_of(ctx->try_empty(static_cast<gk::DType>(99), {1})), "E0202");
   EXPECT_EQ(code_of(ctx->try_capture([] {}, {.mode = static_cast<gk::CaptureMode>(9)})), "E0512");
-  EXPECT_EQ(code_of(mod.function("axpy").try_call({x, gk::Value::number(static_cast<gk::DType>(99), 1, 1)})),
-            "E0202");
+  EXPECT_EQ(code_of(gk::Value::try_scalar(static_cast<gk::DType>(99), 1)), "E0202");
   const auto rows = x.try_rows(INT64_MAX, 2);
   ASSERT_FALSE(rows);
   EXPECT_EQ(rows.error().message(), "f32[1000] has no 2 rows from row 9223372036854775807");

@@ -49,6 +49,29 @@ TEST_P(ApiSession, nothing_leaves_a_run_though_the_function_for_diagnostics_thro
   EXPECT_EQ(printed, "2\n");
 }
 
+TEST_P(ApiSession, sums_and_products_have_one_order_with_fusion_and_without) {
+  auto s = open(print, tell);
+  if (s->open_status() != gk::Status::Ok) GTEST_SKIP() << told;
+  for (const char* t : {"f32", "f64", "f16", "bf16", "i32"}) {
+    const std::string type = t;
+    const std::string setup =
+        "var r = rng(seed=3)\n"
+        "let a = " +
+        type + "(randn(mut r, f32[70, 900])), v = " + type + "(randn(mut r, f32[900])), w = " + type +
+        "(randn(mut r, f32[70]))\n"
+        "let long = " +
+        type + "(randn(mut r, f32[3, 50000])), b = " + type + "(randn(mut r, f32[2, 900, 31]))\n";
+    const std::string results =
+        "list(a @ v, w @ a, v @ v, v @ b, a @ b, long @ long[0], sum(long * long, axis=1), sum(long * long), "
+        "sum(long[:, ::2] + 1, axis=1), sum(w[:, new] * a), maximum(a @ v + 1, 0), maximum(a @ b + 1, 0))";
+    ASSERT_EQ(s->run("setup.gk", setup + "let fused = " + results), gk::Status::Ok) << told;
+    ASSERT_EQ(s->run("unfused.gk", "pragma fuse off\nlet apart = " + results +
+                                       "\nfor i in 0..len(apart) { assert all(apart[i] == fused[i]) }"),
+              gk::Status::Ok)
+        << type << told;
+  }
+}
+
 GK_API_DEVICES(ApiSession);
 
 }  // namespace

@@ -29,6 +29,25 @@ TEST_P(ApiTensor, host_data_there_and_back) {
   data.assign(6, 9);
   x.copy_from(*ctx, data.data(), 24);
   EXPECT_EQ(x.to_host<int32_t>(*ctx), data);
+  x.copy_from(*ctx, std::vector<int32_t>{6, 5, 4, 3, 2, 1});
+  x.to_host(*ctx, data.data(), 24);
+  EXPECT_EQ(data[0], 6);
+}
+
+TEST_P(ApiTensor, typed_copies_check_the_dtype_and_raw_ones_say_so) {
+  auto x = filled(1, 2);
+  const std::vector<int32_t> ints{1, 2};
+  int32_t out[2];
+  EXPECT_EQ(code_of(x.try_copy_from(*ctx, ints.data(), 8)), "E0211");
+  EXPECT_EQ(code_of(x.try_copy_from(*ctx, ints)), "E0211");
+  EXPECT_EQ(code_of(x.try_to_host(*ctx, out, sizeof out)), "E0211");
+  EXPECT_TRUE(all(x, 1));
+  x.copy_from_raw(*ctx, ints.data(), 8);
+  x.to_host_raw(*ctx, out, sizeof out);
+  EXPECT_EQ(out[1], 2);
+  auto flags = ctx->full(gk::boolean, {2}, true);
+  flags.copy_from(*ctx, std::vector<uint8_t>{1, 0});
+  EXPECT_EQ(flags.to_host<uint8_t>(*ctx), (std::vector<uint8_t>{1, 0}));
 }
 
 TEST_P(ApiTensor, fill_converts_to_the_dtype) {
@@ -48,7 +67,7 @@ TEST_P(ApiTensor, wrong_shapes_and_dtypes_are_refused) {
   EXPECT_EQ(code_of(x.try_to_host<double>(*ctx)), "E0211");
   float out[3];
   EXPECT_EQ(code_of(x.try_to_host(*ctx, out, sizeof out)), "E0303");
-  EXPECT_EQ(code_of(x.try_to_host(*ctx, nullptr, 16)), "E0512");
+  EXPECT_EQ(code_of(x.try_to_host_raw(*ctx, nullptr, 16)), "E0512");
   EXPECT_EQ(code_of(x.try_copy_from(*ctx, filled(1, 5))), "E0303");
   EXPECT_EQ(code_of(x.try_copy_from(*ctx, ctx->zeros(gk::f64, {4}))), "E0211");
   EXPECT_TRUE(all(x, 1));

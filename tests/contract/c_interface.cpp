@@ -55,7 +55,7 @@ void documented_in_c() {
   gk_values_add_f32(s.args, 2);
   const auto all = [&](float v) {
     std::vector<float> got(1000);
-    EXPECT_EQ(code(gk_tensor_to_host(s.context, s.x, got.data(), 4000)), "");
+    EXPECT_EQ(code(gk_tensor_to_host(s.context, s.x, GK_F32, got.data(), 4000)), "");
     return got == std::vector<float>(1000, v);
   };
 

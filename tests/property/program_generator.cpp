@@ -284,6 +284,7 @@ class Generator {
     if (f == "sum" && elements(a.shape) > 4096) f = "max";
     if (f == "argmax" && (!a.exact || a.shape.size() != 1)) f = "max";
     if (f == "argmax") r.dtype = "i64";
+    if (f == "sum" && is_int(a.dtype)) r.dtype = a.dtype[0] == 'u' ? "u64" : "i64";
     bool floating = is_float(a.dtype) || a.dtype == "bf16";
     if ((f == "sum" || f == "mean") && floating) r.exact = false;
     if (f == "mean" && !floating) {

@@ -39,15 +39,23 @@ bool parse_counter(std::string_view word, Counter& c) {
 // "directive: rest" of a comment that is one of ours; the comment may stand after code.
 struct Directive {
   std::string_view name, rest;
+  int offset = 0;  // of `fixed`: which line, counted from the error's
 };
 std::optional<Directive> find_directive(std::string_view line) {
   static constexpr std::string_view kNames[] = {"expect+",   "expect", "error",  "help",
-                                                "structure", "status", "option", "skip"};
+                                                "fixed",     "mended", "prints", "status",
+                                                "structure", "option", "skip",   "warning"};
   for (size_t at = line.find("# "); at != std::string_view::npos; at = line.find("# ", at + 2)) {
     std::string_view comment = line.substr(at + 2);
     for (std::string_view name : kNames)
       if (comment.substr(0, name.size()) == name && comment.substr(name.size(), 1) == ":")
         return Directive{name, comment.substr(name.size() + 1)};
+    // `fixed -2: …`
+    const size_t colon = comment.find(':');
+    int offset = 0;
+    if (comment.substr(0, 6) == "fixed " && colon != std::string_view::npos && colon > 7 &&
+        (comment[6] == '-' || comment[6] == '+') && parse_number(comment.substr(7, colon - 7), offset))
+      return Directive{"fixed", comment.substr(colon + 1), comment[6] == '-' ? -offset : offset};
   }
   return std::nullopt;
 }
@@ -60,15 +68,26 @@ bool apply(const Directive& d, int line, Expectations& e) {
     e.output.emplace_back(rest);
     return d.name == "expect" || e.output.size() > 1;
   }
-  if (d.name == "error") {
+  if (d.name == "error" || d.name == "warning") {
     std::string_view code = next_word(rest);
-    e.errors.push_back({line, std::string(code), std::string(rest), {}});
+    e.errors.push_back({line, std::string(code), std::string(rest), {}, {}, std::string(d.name)});
     return code.size() == 5 && code[0] == 'E';
   }
   if (d.name == "help") {
     if (e.errors.empty() || trim(rest).empty()) return false;
     e.errors.back().helps.emplace_back(trim(rest));
     return true;
+  }
+  if (d.name == "fixed" || d.name == "mended") {
+    if (e.errors.empty() || trim(rest).empty()) return false;
+    ExpectedError& of = e.errors.back();
+    of.fixes.push_back({of.line + d.offset, std::string(trim(rest)), d.name == "fixed"});
+    return of.line + d.offset > 0;
+  }
+  if (d.name == "prints") {
+    if (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
+    e.fixed_output.emplace_back(rest.substr(0, rest.find_last_not_of(" \r") + 1));
+    return !e.errors.empty();
   }
   if (d.name == "structure") {
     bool ok = !trim(rest).empty();
@@ -124,6 +143,56 @@ tl::expected<Expectations, std::string> read_expectations(std::string_view scrip
                                          std::string(d->name) + ":" + std::string(d->rest));
   }
   return e;
+}
+
+std::string fixed_script(std::string_view script, Expectations& e) {
+  std::map<int, std::string> fixed;
+  std::vector<ExpectedError> left;
+  for (ExpectedError& error : e.errors) {
+    for (const Fix& f : error.fixes) fixed[f.line] = f.text;
+    if (error.fixes.empty()) left.push_back(std::move(error));
+  }
+  e.errors = std::move(left);
+  std::string out;
+  int number = 0;
+  while (!script.empty()) {
+    size_t n = std::min(script.find('\n'), script.size());
+    const auto at = fixed.find(++number);
+    out += at == fixed.end() ? std::string(script.substr(0, n)) : at->second;
+    out += '\n';
+    script.remove_prefix(std::min(n + 1, script.size()));
+  }
+  return out;
+}
+
+namespace {
+
+// Whether `code`, whose ellipses stand for anything, is somewhere in `line`.
+bool stands_in(std::string_view code, std::string_view line) {
+  static constexpr std::string_view kAnything = "\u2026";
+  size_t at = 0;
+  while (true) {
+    const size_t gap = code.find(kAnything);
+    const size_t found = line.find(code.substr(0, gap), at);
+    if (found == std::string_view::npos) return false;
+    at = found + code.substr(0, gap).size();
+    if (gap == std::string_view::npos) return true;
+    code.remove_prefix(gap + kAnything.size());
+  }
+}
+
+}  // namespace
+
+bool follows_help(std::string_view help, std::string_view line) {
+  bool has_code = false;
+  while (true) {
+    const size_t open = help.find('`');
+    const size_t close = open == std::string_view::npos ? open : help.find('`', open + 1);
+    if (close == std::string_view::npos) return !has_code;
+    has_code = true;
+    if (stands_in(help.substr(open + 1, close - open - 1), line)) return true;
+    help.remove_prefix(close + 1);
+  }
 }
 
 std::vector<Diagnostic> read_diagnostics(std::string_view json_lines) {

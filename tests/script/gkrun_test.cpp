@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -200,6 +202,150 @@ TEST_F(Gkrun, a_test_that_fails_leaves_no_trace_either) {
       << r.out;
 }
 
+TEST_F(Gkrun, says_where_there_are_no_tests_or_benches) {
+  const std::string file = write("plain.gk", "print(1)\n");
+  Outcome r = run({"--test", file});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "1\n0 passed, 0 failed: no tests in " + file + "\n");
+  EXPECT_NE(run({"--test", "--json", file}).out.find(R"({"passed":0,"failed":0})"), std::string::npos);
+  EXPECT_EQ(run({"--bench", file}).out, "1\nno benches in " + file + "\n");
+}
+
+TEST_F(Gkrun, says_that_tests_of_imported_files_are_not_run) {
+  write("util.gk",
+        "fn twice(x) = x * 2\ntest \"a\" { assert twice(2) == 5 }\ntest \"b\" {}\nbench \"c\" {}\n");
+  const std::string file = write("main.gk", "import \"util.gk\" as u\nprint(u.twice(2))\n");
+  Outcome r = run({"--test", file});
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_NE(r.out.find("0 passed, 0 failed: no tests in"), std::string::npos) << r.out;
+  EXPECT_NE(r.err.find("warning[E1101]: 2 tests in the imported file"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("help: `gkrun --test "), std::string::npos) << r.err;
+  EXPECT_NE(run({"--bench", file}).err.find("warning[E1101]: a bench in the imported file"),
+            std::string::npos);
+  EXPECT_EQ(run({file}).err, "") << "without --test nobody asked";
+}
+
+TEST_F(Gkrun, options_behind_the_file_are_told_from_arguments) {
+  const std::string file = write("z.gk", "const lr = 0.1\nprint(lr)\n");
+  Outcome r = run({file, "-D", "lr=0.5"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("error[E1101]: the program has no use for its argument `-D`"), std::string::npos)
+      << r.err;
+  EXPECT_NE(r.err.find("help: options stand before the file: `gkrun -D lr=0.5 " + file + "`"),
+            std::string::npos)
+      << r.err;
+  for (const char* option : {"-Dlr=0.5", "--device=host", "--test", "--nan-check"})
+    EXPECT_EQ(run({file, option}).status, 2) << option;
+  EXPECT_EQ(run({file, "data.npy", "7"}).status, 0) << "arguments that nobody looks at are no mistake";
+  const std::string other = write("args.gk", "fn first() = args[0]\nprint(first())\n");
+  EXPECT_EQ(run({other, "-D", "x"}).out, "-D\n");
+}
+
+TEST_F(Gkrun, what_a_bench_evaluates_is_computed) {
+  const auto units = [&](const std::string& bench) {
+    const Outcome r =
+        run({"--bench", "--stats=json", "-e", "let x = ones(f32[8, 8])\nbench \"b\" { " + bench + " }"});
+    EXPECT_EQ(r.status, 0) << r.err;
+    return nlohmann::json::parse(r.err)["units"].get<int64_t>();
+  };
+  const int64_t nothing = units("1 + 1");
+  for (const char* bench : {"x @ x", "x @ x;", "for _ in 0..1 { x + 1 }", "if true { sum(x) }",
+                            "let y = x + 1", "list(x + 1, x + 2)"})
+    EXPECT_GT(units(bench), nothing + 10) << bench;
+}
+
+TEST_F(Gkrun, what_is_wrong_with_a_call_of_print_is_said_before_anything_is_printed) {
+  const Outcome r = run({"-e", "print(\"hello\")\nprint(1, sep=\",\")"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("E0206"), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find("help: "), std::string::npos) << r.err;
+}
+
+TEST_F(Gkrun, programs_that_are_no_files) {
+  ASSERT_EQ(::mkfifo(at("pipe.gk").c_str(), 0600), 0);
+  Outcome r = run({"pipe.gk"});
+  EXPECT_EQ(r.status, 2);
+  EXPECT_NE(r.err.find("error[E1001]: cannot read 'pipe.gk': it is a pipe that nobody writes to"),
+            std::string::npos)
+      << r.err;
+  EXPECT_EQ(run({"/dev/zero"}).status, 2);
+  EXPECT_EQ(run({"/dev/null"}).status, 0);
+  EXPECT_EQ(run({"-e", "import \"pipe.gk\" as p"}).status, 2);
+  EXPECT_EQ(run({"-e", "load(\"pipe.gk\")"}).status, 1);
+  EXPECT_EQ(run({"-e", "save(\"pipe.gk.npy\", 1)\nprint(1)"}).status, 0);
+  EXPECT_EQ(run({"--emit", "ast", "-o", "pipe.gk", "-e", "1"}).status, 1) << "nobody reads it";
+}
+
+TEST_F(Gkrun, a_limit_on_the_size_of_files_is_an_error) {
+  const auto limited = [&](const std::vector<std::string>& args) {
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{20000, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    const auto handler = ::signal(SIGXFSZ, SIG_DFL);
+    const Outcome r = run_plain(args);
+    ::signal(SIGXFSZ, handler);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    return r;
+  };
+  Outcome r =
+      limited({"--device", "host", "--cache-dir", at("cache"), "-e", "save(\"x.npy\", ones(f32[10000]))"});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.err.find("error[E1004]: cannot write `x.npy`: File too large"), std::string::npos) << r.err;
+  for (const auto& f : fs::recursive_directory_iterator(folder_)) {
+    const std::string name = f.path().filename();
+    EXPECT_TRUE(name.find(".tmp") == std::string::npos && name.find(".new") == std::string::npos) << name;
+  }
+  EXPECT_FALSE(fs::exists(at("x.npy")));
+  r = limited({"--device", "host", "--no-cache", "-e", "for i in 0..9000 { print(i) }"});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.err.find("cannot write to standard output"), std::string::npos) << r.err;
+}
+
+TEST_F(Gkrun, nan_check_takes_names) {
+  const std::string text = "let x = sqrt([-1.0])\nprint(x)";
+  EXPECT_EQ(run({"-e", text}).status, 0);
+  Outcome r = run({"--nan-check", "-e", text});
+  EXPECT_EQ(r.status, 1);
+  EXPECT_NE(r.err.find("error[E0805]: `x` has a NaN at [0]\n  --> <command line>:1:9"), std::string::npos)
+      << r.err;
+  EXPECT_EQ(run({"--nan-check=x", "-e", text}).out, "[nan]\n");
+  EXPECT_EQ(run({"--nan-check=y,x", "--eager", "-e", text}).out, "[nan]\n");
+  EXPECT_EQ(run({"--nan-check=2", "-e", text}).status, 2);
+  for (const char* mode : {"--eager", "--sync"}) {
+    r = run({"--nan-check", mode, "-e",
+             "var w = [1.0], z = [1.0]\nlet e = capture { w .= log(z - 10) } |> instantiate\nlaunch "
+             "e\nprint(w)"});
+    EXPECT_EQ(r.status, 1) << mode;
+    EXPECT_EQ(r.out, "") << mode;
+    EXPECT_NE(r.err.find(":2:"), std::string::npos) << r.err;
+  }
+}
+
+TEST_F(Gkrun, unsafe_cache_folders_are_told_once) {
+  fs::create_directory(at("cache"));
+  ::chmod(at("cache").c_str(), 0777);
+  const std::string text = "let x = ones(f32[3]) + 1\nlet y = x * 3\nprint(y)";
+  Outcome r = run_plain({"--device", "host", "--cache-dir", at("cache"), "-e", text});
+  EXPECT_EQ(r.status, 0);
+  EXPECT_EQ(r.out, "[6. 6. 6.]\n");
+  EXPECT_NE(r.err.find("warning[E1005]: the cache folder"), std::string::npos) << r.err;
+  EXPECT_EQ(r.err.find("E1005", r.err.find("E1005") + 5), std::string::npos) << r.err;
+  EXPECT_TRUE(fs::is_empty(at("cache")));
+}
+
+TEST_F(Gkrun, a_million_mistakes_are_told_soon) {
+  for (const char* line : {"let x = =\n", "x = y\n", "print(no)\n", "let z = 1 +* 2\n"}) {
+    std::string text;
+    for (int i = 0; i < 20000; ++i) text += line;
+    const Outcome r = run({write("wrong.gk", text)});
+    EXPECT_EQ(r.status, 2) << line;
+    EXPECT_NE(r.err.find("… and at least "), std::string::npos) << line;
+  }
+}
+
 TEST_F(Gkrun, emits_to_a_file_or_to_standard_output) {
   std::string file = write("a.gk", "let x = ones(f32[4])\nprint(sum(x))\n");
   Outcome r = run({"--emit", "ast", file});
@@ -280,6 +426,31 @@ TEST_F(Gkrun, fields_of_a_file_are_read_by_name) {
   EXPECT_EQ(r.out, "[1 1] [1 1] [1 1]\n") << r.err;
   r = run({"-e", "let m = load(\"w.npz\")\nprint(m[\"conv\"])"});
   EXPECT_NE(r.err.find("E0209"), std::string::npos) << r.err;
+}
+
+TEST_F(Gkrun, a_field_that_cannot_be_read_is_an_error_where_it_is_used) {
+  gk::interp::Array ones;
+  ones.dtype = gk::DType::I32;
+  ones.shape = {1};
+  ones.bytes = {std::byte{1}, {}, {}, {}};
+  ASSERT_TRUE(gk::engine::write_npz(at("w.npz"), {{"label", ones}, {"b", ones}}));
+  std::string bytes = slurp(at("w.npz"));
+  const size_t descr = bytes.find("<i4");  // of the first member; nothing reads as far as its checksum
+  ASSERT_NE(descr, std::string::npos);
+  bytes.replace(descr, 3, "<U1");
+  write("w.npz", bytes);
+  Outcome r = run({"-e", "let m = load(\"w.npz\")\nprint(m.b)\nlet n = m"});
+  EXPECT_EQ(r.out, "[1]\n") << r.err;
+  EXPECT_EQ(r.status, 0);
+  for (const char* use : {"m.label", "m[\"label\"]", "n.label"}) {
+    r = run({"-e", fmt::format("let m = load(\"w.npz\"), n = m\nprint(1)\nprint({})", use)});
+    EXPECT_EQ(r.status, 1) << use;
+    EXPECT_EQ(r.out, "1\n") << use;
+    EXPECT_NE(r.err.find("error[E1003]: cannot read `w.npz:label.npy`: dtype `<U1` is not supported"),
+              std::string::npos)
+        << r.err;
+    EXPECT_NE(r.err.find(":3:"), std::string::npos) << r.err;
+  }
 }
 
 TEST_F(Gkrun, digits_answers_as_scikit_learn_does) {

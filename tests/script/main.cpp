@@ -1,5 +1,6 @@
 // Runs every tests/scripts/**/*.gk on every device, and the examples on host: one named test a script and
-// device, script.NAME.DEVICE. The scripts say what they expect; see expectations.h.
+// device, script.NAME.DEVICE. Scripts with helps that say what to write are run once more as they say,
+// fixed.NAME. The scripts say what they expect; see expectations.h.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -78,6 +79,8 @@ std::string apply_options(const Expectations& e, SessionOptions& s) {
       s.sync = true;
     } else if (name == "nan_check") {
       s.nan_check = true;
+      std::istringstream names(value);
+      for (std::string n; std::getline(names, n, ',');) s.nan_exempt.push_back(n);
     } else {
       return "no such option: " + name;
     }
@@ -88,12 +91,13 @@ std::string apply_options(const Expectations& e, SessionOptions& s) {
 void check_errors(const Expectations& e, const Captured& captured, Status status) {
   std::vector<Diagnostic> found;
   for (Diagnostic& d : read_diagnostics(captured.err))
-    if (d.severity != "warning") found.push_back(std::move(d));
+    if (d.severity != "warning" || d.line > 0) found.push_back(std::move(d));
   std::vector<bool> used(found.size(), false);
   for (const ExpectedError& want : e.errors) {
     bool met = false;
     for (size_t i = 0; i < found.size() && !met; ++i) {
       if (used[i] || found[i].line != want.line || found[i].code != want.code) continue;
+      if (found[i].severity != want.severity) continue;
       if (found[i].message.find(want.text) == std::string::npos) continue;
       met = used[i] = true;
       for (const std::string& help : want.helps) {
@@ -112,7 +116,8 @@ void check_errors(const Expectations& e, const Captured& captured, Status status
                          << found[i].message;
   if (e.status)
     EXPECT_EQ(static_cast<int>(status), *e.status);
-  else if (e.errors.empty())
+  else if (std::all_of(e.errors.begin(), e.errors.end(),
+                       [](const auto& w) { return w.severity == "warning"; }))
     EXPECT_EQ(static_cast<int>(status), 0) << captured.err;
   else
     EXPECT_NE(static_cast<int>(status), 0);
@@ -194,6 +199,66 @@ void add(const std::string& kind, const fs::path& root, const fs::path& path, co
                         [=]() -> ScriptTest* { return new ScriptTest(path, device, example); });
 }
 
+// The script with its mistakes mended as the helps say.
+class FixedTest : public testing::Test {
+ public:
+  explicit FixedTest(fs::path path) : path_(std::move(path)) {}
+
+  void TestBody() override {
+    const std::string text = read_file(path_);
+    auto read = read_expectations(text);
+    ASSERT_TRUE(read) << path_ << ": " << read.error();
+    Expectations& e = *read;
+    Workplace workplace;
+    ASSERT_TRUE(workplace.made());
+    Captured before;
+    run(e, text, before);
+    follow(e.errors, read_diagnostics(before.err));
+    Captured after;
+    const std::string fixed = fixed_script(text, e);
+    const Status status = run(e, fixed, after);
+    check_errors(e, after, status);
+    if (!e.fixed_output.empty()) {
+      EXPECT_EQ(split_lines(after.out), e.fixed_output);
+    }
+  }
+
+ private:
+  Status run(const Expectations& e, const std::string& text, Captured& captured) {
+    SessionOptions options;
+    options.device = "host";
+    options.format = DiagnosticFormat::Json;
+    options.use_cache = false;
+    options.out = [&](std::string_view t) { captured.out += t; };
+    options.err = [&](std::string_view t) { captured.err += t; };
+    EXPECT_EQ(apply_options(e, options), "") << path_;
+    return Session::open(options)->run(path_.string(), text);
+  }
+
+  // What the script gives as mended is what a help of the error says.
+  static void follow(const std::vector<ExpectedError>& errors, const std::vector<Diagnostic>& found) {
+    for (const ExpectedError& error : errors) {
+      if (std::none_of(error.fixes.begin(), error.fixes.end(), [](const Fix& f) { return f.as_told; }))
+        continue;
+      bool said = false;
+      for (const Diagnostic& d : found)
+        for (const std::string& help : d.helps)
+          for (const Fix& f : error.fixes)
+            said = said || (d.line == error.line && d.code == error.code && follows_help(help, f.text));
+      EXPECT_TRUE(said) << "line " << error.line << ": no help of its error says what is fixed";
+    }
+  }
+
+  fs::path path_;
+};
+
+void add_fixed(const fs::path& root, const fs::path& path) {
+  if (read_file(path).find("# fixed") == std::string::npos) return;
+  const std::string name = fs::relative(path, root).replace_extension().string();
+  testing::RegisterTest("fixed", name.c_str(), nullptr, nullptr, path.c_str(), 1,
+                        [=]() -> FixedTest* { return new FixedTest(path); });
+}
+
 std::vector<fs::path> scripts_below(const fs::path& root, bool recursive) {
   std::vector<fs::path> found;
   std::error_code ec;
@@ -241,7 +306,10 @@ int main(int argc, char** argv) {
     if (device == "interp") continue;
     for (const fs::path& path : scripts_below(examples, false)) add("example", examples, path, device, true);
   }
-  for (const fs::path& path : scripts_below(scripts, true)) add_ptx_tests(scripts, path);
+  for (const fs::path& path : scripts_below(scripts, true)) {
+    add_fixed(scripts, path);
+    add_ptx_tests(scripts, path);
+  }
   for (const fs::path& path : scripts_below(examples, false)) add_ptx_tests(examples, path);
   return RUN_ALL_TESTS();
 }

@@ -2,8 +2,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "cli/files.h"
 
@@ -71,4 +73,25 @@ TEST_F(CliFiles, keeps_mode_and_follows_links) {
   struct stat st {};
   ASSERT_EQ(::stat(at("x").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0640u);
+}
+
+TEST_F(CliFiles, pipes_are_read_and_not_waited_for_in_vain) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  EXPECT_NE(read_source(at("pipe")).error().find("a pipe that nobody writes to"), std::string::npos);
+  EXPECT_NE(write_result(at("pipe"), "x").error().find("cannot write"), std::string::npos);
+  // As a shell's <(...) gives it, with a writer that takes its time.
+  int fds[2];
+  ASSERT_EQ(::pipe(fds), 0);
+  std::thread writer([&] {
+    for (int i = 0; i < 3; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(::write(fds[1], "ab", 2), 2);
+    }
+    ::close(fds[1]);
+  });
+  EXPECT_EQ(read_source("/dev/fd/" + std::to_string(fds[0])).value(), "ababab");
+  writer.join();
+  ::close(fds[0]);
+  EXPECT_EQ(read_source("/dev/null").value(), "");
+  EXPECT_NE(read_source("/dev/zero").error().find("64 MiB"), std::string::npos);
 }

@@ -86,6 +86,7 @@ std::vector<Op> ops_of(DType t, int arity) {
   for (int o = 0; o < static_cast<int>(Op::kCount); ++o) {
     const Op op = static_cast<Op>(o);
     if (!ir::is_elementwise(op) || ir::info(op).arity != arity || op == Op::Cast || !accepts(op, t)) continue;
+    if (op == Op::PowInt) continue;  // its operands differ in dtype: CodegenMath has it
     if (op == Op::Atan2 || (op == Op::Pow && is_float(t)) || !exact(op)) continue;
     out.push_back(op);
   }

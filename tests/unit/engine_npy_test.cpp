@@ -419,6 +419,32 @@ TEST_F(Npz, reads_deflated_members) {
   EXPECT_EQ(std::memcmp((*r)[0].second.bytes.data(), data.data(), data.size()), 0);
 }
 
+TEST_F(Npz, large_members_are_read_when_they_are_asked_for) {
+  const std::string zeros = npy(dict("'<f4'", "False", "(4194304,)"), std::string(16 << 20, '\0'));
+  const std::string good = deflated_npz("x.npy", zeros, static_cast<uint32_t>(zeros.size()));
+  ASSERT_LT(good.size(), 100000u);
+  auto opened = open_npz(put("a.npz", good), 0);
+  ASSERT_TRUE(opened.has_value());
+  ASSERT_EQ(opened->size(), 1u);
+  EXPECT_EQ((*opened)[0].name, "x");
+  EXPECT_EQ((*opened)[0].dtype, DType::F32);
+  EXPECT_EQ((*opened)[0].shape, (Shape{4 << 20}));
+  put("other", "not the same file");  // what was opened is what is read
+  fs::rename(path("other"), path("a.npz"));
+  EXPECT_EQ((*opened)[0].read()->bytes.size(), size_t{16} << 20);
+
+  auto limited = open_npz(put("b.npz", good), 1 << 20);
+  ASSERT_TRUE(limited.has_value());
+  EXPECT_EQ(code_of((*limited)[0].read()), "E0601");
+  EXPECT_TRUE(read_npz(path("b.npz")).has_value());
+
+  std::string bad = good;
+  bad[bad.size() / 2] = static_cast<char>(bad[bad.size() / 2] ^ 0x55);
+  auto damaged = open_npz(put("c.npz", bad), 0);
+  ASSERT_TRUE(damaged.has_value()) << "its header is as it should be";
+  EXPECT_EQ(code_of((*damaged)[0].read()), "E1002");
+}
+
 TEST_F(Npz, lies_about_sizes_are_errors) {
   std::string member = npy(dict("'|u1'", "False", "(1000,)"), std::string(1000, 'x'));
   EXPECT_EQ(code_of(read_npz(put("a.npz", deflated_npz("x.npy", member, 0x7fffffff)))), "E1002");

@@ -106,6 +106,15 @@ TEST(IrInfer, elementwise_dtypes) {
   EXPECT_EQ(infer_text(Op::Add, {of(F32, {unknown("N", 1)}), of(F32, {named("B", 3)})}), "f32[B=3]");
 }
 
+TEST(IrInfer, integer_power_keeps_the_float) {
+  EXPECT_EQ(infer_text(Op::PowInt, {type(F16, {2}), type(I64, {2})}), "f16[2]");
+  EXPECT_EQ(infer_text(Op::PowInt, {type(F64, {}), type(U64, {})}), "f64[]");
+  EXPECT_EQ(
+      infer_text(Op::PowInt, {type(F32, {}), type(F32, {})}),
+      "E0202: cannot raise f32[] to the power f32[]\nnote: it takes a float and an exponent of i64 or u64");
+  EXPECT_EQ(infer_text(Op::PowInt, {type(I64, {}), type(I64, {})}).substr(0, 5), "E0202");
+}
+
 TEST(IrInfer, elementwise_errors) {
   EXPECT_EQ(infer_text(Op::Add, {type(I8, {2}), type(F32, {2})}),
             "E0201: cannot add i8[2] and f32[2]\nnote: the element types differ: i8 against f32");

@@ -56,6 +56,11 @@ Module every_op() {
       const ValueId v = o.dtypes == "bool" ? c : o.dtypes == "integer" || o.dtypes == "bool|integer" ? n : x;
       std::vector<ValueId> operands(static_cast<size_t>(o.arity), v);
       if (op == Op::Where) operands = {c, n, n};
+      if (op == Op::PowInt) {
+        Attrs exponent;
+        exponent.dtype = I64;
+        operands[1] = b.add(Op::Cast, {x}, exponent);
+      }
       Attrs to;
       to.dtype = F16;
       b.add(op, operands, to);

@@ -255,7 +255,12 @@ std::vector<int> groups(const ir::Module& m) {
 TEST(PassesRandom, rewrites_are_idempotent_and_schedules_deterministic) {
   const std::pair<const char*, Result<void> (*)(ir::Module&)> rewrites[] = {
       {"simplify", passes::simplify},
-      {"unroll_loops", [](ir::Module& m) { return passes::unroll_loops(m, 100); }},
+      {"unroll_loops",
+       [](ir::Module& m) {
+         passes::Options o;
+         o.max_unrolled_ops = 100;
+         return passes::unroll_loops(m, o);
+       }},
       {"expand_products", passes::expand_products},
       {"expand_concats", passes::expand_concats},
       {"cse", passes::cse},

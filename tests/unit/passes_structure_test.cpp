@@ -209,7 +209,7 @@ TEST(PassesStructure, keys_hold_no_extents) {
   EXPECT_EQ(key(3, 5), key(7, 100));
 }
 
-// trips * body against Options::max_kernel_ops / 2 decides whether a loop is unrolled.
+// What the turns expand to decides, against Options::max_unrolled_ops, whether a loop is written out.
 void check_elementwise_loop(int64_t trips, bool stays) {
   Builder b;
   const ValueId x = b.input(DType::F32, {12}), y = b.input(DType::F32, {12});

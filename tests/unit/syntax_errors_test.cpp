@@ -97,17 +97,17 @@ error[E0104]: `!` is not gk
   --> t.gk:1:4
  1 | if !a && b || c { d }
    |    ^
-help: write `not`
+help: write `not a` or, for an array, `~a`
 error[E0104]: `&&` is not gk
   --> t.gk:1:7
  1 | if !a && b || c { d }
    |       ^^
-help: write `and`
+help: write `and` or, between arrays, `&`
 error[E0104]: `||` is not gk
   --> t.gk:1:12
  1 | if !a && b || c { d }
    |            ^^
-help: write `or`
+help: write `or` or, between arrays, `|`
 )" + 1);
 }
 

@@ -83,6 +83,12 @@ gk_error* gk_engine_open(const gk_engine_options* o, gk_engine** out) {
       options.use_cache = !o->no_cache;
       options.host_threads = o->host_threads;
       options.native_context = o->native_context;
+      options.nan_check = o->nan_check;
+      for (std::string_view left = o->nan_exempt ? o->nan_exempt : ""; !left.empty();) {
+        const std::string_view name = left.substr(0, left.find(','));
+        options.nan_exempt.emplace_back(name);
+        left.remove_prefix(std::min(name.size() + 1, left.size()));
+      }
     }
     *out = new gk_engine{api::Engine(std::move(options))};
   });
@@ -216,13 +222,40 @@ int64_t gk_tensor_size_bytes(const gk_tensor* x) { return x ? x->tensor.size_byt
 void* gk_tensor_data(const gk_tensor* x) { return x ? x->tensor.data() : nullptr; }
 void* gk_tensor_host_data(const gk_tensor* x) { return x ? x->tensor.host_data() : nullptr; }
 int64_t gk_tensor_leases(const gk_tensor* x) { return x ? x->tensor.leases() : 0; }
-gk_error* gk_tensor_to_host(gk_context* c, const gk_tensor* x, void* data, int64_t size_bytes) {
-  if (auto* bad = c_check({c, x})) return bad;
-  return c_call([&] { x->tensor.to_host(c->context, data, size_bytes); });
+static void check_dtype(const gk_tensor* x, gk_dtype t) {
+  const auto given = static_cast<api::DType>(t);
+  if (x->tensor.dtype() == given) return;
+  if (static_cast<int>(t) < 0 || static_cast<int>(t) >= gk::kDTypeCount)
+    gk::engine::to_public(nullptr, gk::make_error(gk::ErrorKind::Type, "E0202", "there is no such dtype"))
+        .raise();
+  gk::engine::to_public(
+      nullptr, gk::make_error(gk::ErrorKind::Type, "E0211",
+                              "the elements are " + std::string(api::name(x->tensor.dtype())) + ", not " +
+                                  std::string(api::name(given))))
+      .raise();
 }
-gk_error* gk_tensor_copy_from_host(gk_context* c, gk_tensor* x, const void* data, int64_t size_bytes) {
+gk_error* gk_tensor_to_host(gk_context* c, const gk_tensor* x, gk_dtype t, void* data, int64_t size_bytes) {
   if (auto* bad = c_check({c, x})) return bad;
-  return c_call([&] { x->tensor.copy_from(c->context, data, size_bytes); });
+  return c_call([&] {
+    check_dtype(x, t);
+    x->tensor.to_host_raw(c->context, data, size_bytes);
+  });
+}
+gk_error* gk_tensor_copy_from_host(gk_context* c, gk_tensor* x, gk_dtype t, const void* data,
+                                   int64_t size_bytes) {
+  if (auto* bad = c_check({c, x})) return bad;
+  return c_call([&] {
+    check_dtype(x, t);
+    x->tensor.copy_from_raw(c->context, data, size_bytes);
+  });
+}
+gk_error* gk_tensor_to_host_raw(gk_context* c, const gk_tensor* x, void* data, int64_t size_bytes) {
+  if (auto* bad = c_check({c, x})) return bad;
+  return c_call([&] { x->tensor.to_host_raw(c->context, data, size_bytes); });
+}
+gk_error* gk_tensor_copy_from_host_raw(gk_context* c, gk_tensor* x, const void* data, int64_t size_bytes) {
+  if (auto* bad = c_check({c, x})) return bad;
+  return c_call([&] { x->tensor.copy_from_raw(c->context, data, size_bytes); });
 }
 gk_error* gk_tensor_copy(gk_context* c, gk_tensor* dst, const gk_tensor* src) {
   if (auto* bad = c_check({c, dst, src})) return bad;
@@ -258,6 +291,17 @@ void gk_values_add_f64(gk_values* v, double x) { add(v, x); }
 void gk_values_add_i32(gk_values* v, int32_t x) { add(v, x); }
 void gk_values_add_i64(gk_values* v, int64_t x) { add(v, x); }
 void gk_values_add_bool(gk_values* v, bool x) { add(v, x); }
+void gk_values_add_u64(gk_values* v, uint64_t x) { add(v, x); }
+gk_error* gk_values_add_scalar(gk_values* v, gk_dtype t, const void* value) {
+  if (auto* bad = c_check({v, value})) return bad;
+  return c_call([&] {
+    if (static_cast<int>(t) < 0 || static_cast<int>(t) >= gk::kDTypeCount)
+      gk::engine::to_public(nullptr, gk::make_error(gk::ErrorKind::Type, "E0202", "there is no such dtype"))
+          .raise();
+    const auto s = gk::Scalar::load(static_cast<gk::DType>(t), value);
+    v->values.push_back(gk::engine::Access::number(s, true));
+  });
+}
 void gk_values_add_text(gk_values* v, const char* x) { add(v, x ? api::Value(x) : api::Value()); }
 int gk_values_count(const gk_values* v) { return v ? static_cast<int>(v->values.size()) : 0; }
 
@@ -280,10 +324,11 @@ gk_error* gk_values_tensor(const gk_values* v, int i, gk_tensor** out) {
 }
 gk_error* gk_values_number(const gk_values* v, int i, double* out) {
   if (auto* bad = c_check({v, out})) return bad;
-  return c_call([&] {
-    const auto& x = at(v, i, api::Value::Kind::Number, "number");
-    *out = gk::Scalar{gk::engine::inner(x.dtype()), x.as_int(), x.as_double()}.as_double();
-  });
+  return c_call([&] { *out = at(v, i, api::Value::Kind::Number, "number").as_double(); });
+}
+gk_error* gk_values_integer(const gk_values* v, int i, int64_t* out) {
+  if (auto* bad = c_check({v, out})) return bad;
+  return c_call([&] { *out = at(v, i, api::Value::Kind::Number, "number").as_int(); });
 }
 void gk_values_free(gk_values* v) { delete v; }
 

@@ -21,10 +21,7 @@ class Arguments {
   Result<sema::Value> value(const api::Value& v, const std::string& name, bool is_mut) {
     switch (v.kind()) {
       case Kind::None: return fail(ErrorKind::Type, "E0202", "this argument is no value");
-      case Kind::Number:
-        if (static_cast<int>(inner(v.dtype())) >= kDTypeCount)
-          return fail(ErrorKind::Type, "E0202", "there is no such dtype");
-        return sema::Value::of_scalar(Scalar{inner(v.dtype()), v.as_int(), v.as_double()});
+      case Kind::Number: return number_in(v);
       case Kind::Text: return sema::Value::of_string(v.text());
       case Kind::Array: {
         GK_TRY(auto t, need_tensor(engine_, v.tensor()));
@@ -95,7 +92,7 @@ class Arguments {
 Result<api::Value> result_of(ContextCore& c, const sema::Value& v) {
   switch (v.kind) {
     case sema::VKind::None: return api::Value();
-    case sema::VKind::Scalar: return api::Value::number(outer(v.scalar.dtype), v.scalar.i, v.scalar.f);
+    case sema::VKind::Scalar: return number_out(v);
     case sema::VKind::String: return api::Value(v.text);
     case sema::VKind::Array: {
       GK_TRY(auto t, tensor_of(c, v.array));
@@ -213,73 +210,4 @@ Context Callable::context() const {
   return detail::Access::make<Context>(impl_ ? impl_->module->context : nullptr);
 }
 
-namespace {
-
-std::string describe(const TypeInfo& t) {
-  switch (t.kind) {
-    case TypeInfo::Kind::Any: return "any value";
-    case TypeInfo::Kind::None: return "nothing";
-    case TypeInfo::Kind::Number: return std::string(name(t.dtype));
-    case TypeInfo::Kind::Text: return "a text";
-    case TypeInfo::Kind::Array: return "an array";
-    case TypeInfo::Kind::List: return "a list";
-    case TypeInfo::Kind::Tuple: return fmt::format("a tuple of {}", t.items.size());
-    case TypeInfo::Kind::Record: return fmt::format("a record of {}", fmt::join(t.names, ", "));
-  }
-  return "a value";
-}
-
-std::string describe(const Value& v) {
-  switch (v.kind()) {
-    case Value::Kind::None: return "nothing";
-    case Value::Kind::Number: return std::string(name(v.dtype()));
-    case Value::Kind::Text: return "a text";
-    case Value::Kind::Array:
-      return fmt::format("{}[{}]", name(v.tensor().dtype()), fmt::join(v.tensor().shape(), ", "));
-    case Value::Kind::List: return fmt::format("a list of {}", v.items().size());
-    case Value::Kind::Tuple: return fmt::format("a tuple of {}", v.items().size());
-    case Value::Kind::Record: return fmt::format("a record of {}", fmt::join(v.names(), ", "));
-  }
-  return "a value";
-}
-
-}  // namespace
-
-namespace detail {
-
-Error mismatch(const Value& v, const TypeInfo& wanted) {
-  return engine::to_public(
-      nullptr, make_error(gk::ErrorKind::Type, "E0211",
-                          fmt::format("the result is {}, but {} is wanted", describe(v), describe(wanted))));
-}
-
-Result<Value> number_of(Context& ctx, const Value& v, DType to) {
-  Value n = v;
-  if (v.kind() == Value::Kind::Array && v.tensor().size() == 1) {
-    std::byte bytes[8]{};
-    if (auto r = v.tensor().try_to_host(ctx, bytes, v.tensor().size_bytes()); !r) return r.error();
-    Scalar s = Scalar::load(engine::inner(v.tensor().dtype()), bytes);
-    n = Value::number(v.tensor().dtype(), s.i, s.f);
-  }
-  TypeInfo wanted;
-  wanted.kind = TypeInfo::Kind::Number;
-  wanted.dtype = to;
-  if (n.kind() != Value::Kind::Number) return mismatch(v, wanted);
-  const gk::DType from = engine::inner(n.dtype()), target = engine::inner(to);
-  if (from != target && (is_bool(from) || promote(from, target) != target)) return mismatch(v, wanted);
-  Scalar s = Scalar{from, n.as_int(), n.as_double()}.cast(target);
-  return Value::number(to, s.i, s.f);
-}
-
-std::vector<std::string> split_names(const char* list) {
-  std::vector<std::string> names(1);
-  for (; *list; ++list)
-    if (*list == ',')
-      names.emplace_back();
-    else if (*list != ' ')
-      names.back() += *list;
-  return names;
-}
-
-}  // namespace detail
 }  // namespace gk::api

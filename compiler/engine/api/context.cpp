@@ -8,12 +8,14 @@
 namespace gk::engine {
 
 Result<std::shared_ptr<ContextCore>> ContextCore::make(EnginePtr engine, std::optional<void*> native_stream) {
-  auto c = std::make_shared<ContextImpl>();
+  if (engine->home.left()) return fail(used_after_fork());
+  auto c = engine::make_handle<ContextImpl>();
   c->engine = std::move(engine);
   GK_TRY(c->runtime, c->engine->runtime->fork(native_stream));
   c->effects = make_device_effects(c->runtime, c->engine->cache);
   c->effects->out = c->engine->out;
   c->effects->interrupt_flag = &c->interrupted;
+  c->effects->memory_limit_bytes = c->engine->memory_limit_bytes;
   c->plain = std::make_unique<sema::Evaluator>(c->engine->sources, c->effects.get(), sema::EvalOptions{});
   return std::static_pointer_cast<ContextCore>(c);
 }
@@ -48,7 +50,7 @@ ContextImpl& behind(const std::shared_ptr<ContextImpl>& c) {
   // Never destroyed: handles may be asked until the very end.
   static ContextImpl* const closed = [] {
     auto* made = new ContextImpl;
-    made->engine = std::make_shared<api::detail::EngineImpl>();
+    made->engine = engine::make_handle<api::detail::EngineImpl>();
     made->closed = true;
     return made;
   }();
@@ -96,29 +98,12 @@ bool is_definition(const syntax::Stmt& s) {
   }
 }
 
-ErrorData data_of(const Error& e) {
-  ErrorData d;
-  d.kind = e.kind();
-  d.code = e.code();
-  d.message = e.message();
-  d.places = e.places();
-  d.notes = e.notes();
-  d.helps = e.helps();
-  d.rendered = e.rendered();
-  d.compiling = true;
-  return d;
-}
-
 Error all_of(const syntax::SourceMap& sources, const std::vector<gk::Error>& errors) {
   Error first = engine::to_public(&sources, errors[0], true);
   if (errors.size() == 1) return first;
-  ErrorData d = data_of(first);
-  for (size_t i = 1; i < errors.size(); ++i) {
-    Error e = engine::to_public(&sources, errors[i], true);
-    d.rendered += e.rendered();
-    d.more.push_back(data_of(e));
-  }
-  return Error(std::move(d));
+  std::vector<Error> more;
+  for (size_t i = 1; i < errors.size(); ++i) more.push_back(engine::to_public(&sources, errors[i], true));
+  return Error(first, std::move(more));
 }
 
 }  // namespace
@@ -198,16 +183,17 @@ Result<Module> Context::try_compile(std::string_view name, std::string_view text
       return fail(errors[0]);
     };
     int32_t file = sources.find_or_add(std::string(name), std::string(text));
-    auto parsed = syntax::parse(sources, file);
+    c.interrupted.store(false, std::memory_order_relaxed);
+    const auto interrupted = [&c] { return c.interrupted.load(std::memory_order_relaxed); };
+    auto parsed = syntax::parse(sources, file, interrupted);
     if (!parsed.errors.empty()) return refuse(parsed.errors);
-    auto m = std::make_shared<detail::ModuleImpl>();
+    auto m = engine::make_handle<detail::ModuleImpl>();
     m->context = impl_;
     m->name = name;
     m->tree = std::make_shared<syntax::Module>(std::move(parsed.module));
     sema::EvalOptions options;
     options.importer = engine::make_importer(sources);
-    c.interrupted.store(false, std::memory_order_relaxed);
-    options.interrupted = [&c] { return c.interrupted.load(std::memory_order_relaxed); };
+    options.interrupted = interrupted;
     {
       sema::Evaluator checker(sources, nullptr, options);
       if (auto errors = checker.run(*m->tree, checker.root()); !errors.empty()) return refuse(errors);

@@ -16,6 +16,7 @@
 #include "compiler/engine/api/owner.h"
 #include "compiler/engine/callback.h"
 #include "compiler/engine/device_effects.h"
+#include "compiler/engine/inherited.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/source.h"
 #include "include/gk/runtime.h"
@@ -32,6 +33,8 @@ struct EngineCore {
   syntax::SourceMap sources;
   std::function<void(std::string_view)> out;
   std::string device_id, device_name;
+  Home home;
+  int64_t memory_limit_bytes = 0;
 };
 using EnginePtr = std::shared_ptr<EngineCore>;
 
@@ -174,6 +177,16 @@ struct Access {
     return n;
   }
   static std::shared_ptr<GraphImpl> graph_of(const Node& n) { return n.graph_.lock(); }
+  static Scalar scalar_of(const Value& v) { return {static_cast<gk::DType>(v.dtype_), v.int_, v.float_}; }
+  static Value number(const Scalar& s, bool has_dtype) {
+    Value v;
+    v.kind_ = Value::Kind::Number;
+    v.dtype_ = static_cast<DType>(s.dtype);
+    v.int_ = s.i;
+    v.float_ = s.f;
+    v.has_dtype_ = has_dtype;
+    return v;
+  }
   static int64_t index_of(const Node& n) { return n.index_; }
 };
 
@@ -242,6 +255,11 @@ int64_t& gathered_here();
 /// is thrown goes on after `undo`.
 std::optional<api::Error> run_user(const std::function<void()>& f, bool convert, bool quiet,
                                    const std::function<void()>& undo);
+
+/// A number as the evaluator has it: a host number, or a scalar of a dtype. Errors: E0202 (no such dtype).
+gk::Result<sema::Value> number_in(const api::Value& v);
+/// The number of a scalar.
+api::Value number_out(const sema::Value& v);
 
 /// Calls a function or kernel; see Callable::try_call.
 gk::Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Value> args,

@@ -30,15 +30,31 @@ gk::Result<std::shared_ptr<hal::Device>> open_device(const EngineOptions& o) {
   return hal::open("host", options);
 }
 
+// Nobody is there to hear of what `warn` throws.
+codegen::Compiler::Warn warner(std::function<void(const Error&)> warn) {
+  return [warn = std::move(warn)](const gk::Error& e) {
+    const Error told = engine::to_public(nullptr, e);
+    try {
+      if (warn)
+        warn(told);
+      else
+        std::fprintf(stderr, "gk: warning[%s]: %s\n", told.code().c_str(), told.message().c_str());
+    } catch (...) {
+    }
+  };
+}
+
 gk::Result<std::shared_ptr<detail::EngineImpl>> make(EngineOptions o) {
-  auto e = std::make_shared<detail::EngineImpl>();
+  auto e = engine::make_handle<detail::EngineImpl>();
   GK_TRY(e->device, open_device(o));
   GK_TRY(e->runtime, exec::Runtime::create(e->device, o.memory_limit_bytes));
   std::string cache;
   if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
-  e->cache = std::make_shared<engine::ProgramCache>(*e->device, cache);
+  e->cache = std::make_shared<engine::ProgramCache>(*e->device, cache, warner(std::move(o.warn)),
+                                                    engine::NanCheck{o.nan_check, std::move(o.nan_exempt)});
   e->out = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   if (o.out) e->out = engine::guarded_output(std::move(o.out));
+  e->memory_limit_bytes = o.memory_limit_bytes;
   e->device_id = e->device->info().id;
   e->device_name = e->device->info().name;
   return e;
@@ -65,6 +81,7 @@ bool Engine::is_cuda() const { return behind(*this)->device->info().target == pr
 
 EngineStats Engine::stats() const {
   EngineStats s;
+  if (behind(*this)->home.left()) return s;
   const auto pool = behind(*this)->runtime->pool().stats();
   s.in_use_bytes = pool.in_use_bytes;
   s.cached_bytes = pool.cached_bytes;
@@ -82,18 +99,22 @@ EngineStats Engine::stats() const {
   return s;
 }
 
-void Engine::reset_peak() { behind(*this)->runtime->pool().reset_peak(); }
+void Engine::reset_peak() {
+  if (!behind(*this)->home.left()) impl_->runtime->pool().reset_peak();
+}
 
 Result<void> Engine::try_reclaim() {
   return engine::guarded(nullptr, [&]() -> gk::Result<void> {
     GK_TRY(auto e, engine::need(*this, "the engine"));
+    if (e->home.left()) return fail(engine::used_after_fork());
     std::lock_guard lock(e->runtime_mutex);
     return e->runtime->reclaim();
   });
 }
 
 std::vector<std::string> Engine::release_failures() const {
-  return behind(*this)->runtime->pool().retired().failures();
+  if (behind(*this)->home.left()) return {};
+  return impl_->runtime->pool().retired().failures();
 }
 
 }  // namespace gk::api

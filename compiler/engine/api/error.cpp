@@ -11,6 +11,12 @@ static_assert(static_cast<int>(DType::F64) == static_cast<int>(gk::DType::F64));
 Error::Error(ErrorData data)
     : data_(std::make_shared<const ErrorData>(std::move(data))),
       what_(std::make_shared<const std::string>(data_->code + ": " + data_->message)) {}
+Error::Error(const Error& first, std::vector<Error> more) : what_(first.what_) {
+  ErrorData data = *first.data_;
+  for (const Error& e : more) data.rendered += e.rendered();
+  data_ = std::make_shared<const ErrorData>(std::move(data));
+  more_ = std::make_shared<const std::vector<Error>>(std::move(more));
+}
 Error::Error(const Error& o) noexcept = default;
 Error& Error::operator=(const Error& o) noexcept = default;
 Error::~Error() = default;
@@ -19,6 +25,10 @@ CaptureError::~CaptureError() = default;
 OutOfMemory::~OutOfMemory() = default;
 DeviceError::~DeviceError() = default;
 
+const std::vector<Error>& Error::more() const noexcept {
+  static const std::vector<Error> none;
+  return more_ ? *more_ : none;
+}
 const char* Error::what() const noexcept { return what_->c_str(); }
 
 void Error::raise() const {

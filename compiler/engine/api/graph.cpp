@@ -82,7 +82,7 @@ Ended capture(const std::shared_ptr<ContextImpl>& context, exec::RecordingOption
   if (c.is_recording()) return out(nested());
   auto begun = exec::Recording::begin(*c.runtime, std::move(options));
   if (!begun) return out(begun.error());
-  auto impl = std::make_shared<GraphImpl>();
+  auto impl = engine::make_handle<GraphImpl>();
   impl->context = context;
   Open open(c, std::move(*begun), impl);
   if (auto e = run_user(f, convert, quiet, [&] { open.discard(); })) {
@@ -262,7 +262,7 @@ Result<CaptureToken> Context::try_capture_token() const {
   return guarded(&c.engine->sources, [&]() -> gk::Result<CaptureToken> {
     GK_TRY(auto entry, c.enter());
     if (!c.is_recording()) return fail(gk::ErrorKind::Capture, "E0703", "no capture is open on this context");
-    auto t = std::make_shared<detail::TokenImpl>();
+    auto t = engine::make_handle<detail::TokenImpl>();
     t->engine = c.engine;
     t->recording = c.recording;
     t->graph = c.graph_to_be;
@@ -361,7 +361,7 @@ Result<Exec> Graph::try_instantiate() const {
     GK_TRY(auto e, enter(*this));
     if (e.graph->growing)
       return fail(gk::ErrorKind::Capture, "E0703", "the graph is being added to; instantiate it afterwards");
-    auto x = std::make_shared<detail::ExecImpl>();
+    auto x = engine::make_handle<detail::ExecImpl>();
     x->engine = e.graph->context->engine;
     x->graph = e.graph;
     GK_TRY(x->exec, e.graph->graph->instantiate());

@@ -36,7 +36,7 @@ gk::Result<std::shared_ptr<detail::CallableImpl>> find(const std::shared_ptr<det
                 fmt::format("`{}` is {}, not {}", name, describe(v),
                             *kind == VKind::Kernel ? "a kernel" : "a function"),
                 it->second->span);
-  auto c = std::make_shared<detail::CallableImpl>();
+  auto c = engine::make_handle<detail::CallableImpl>();
   c->module = m;
   c->name = name;
   c->value = v;
@@ -95,13 +95,13 @@ class Matcher {
     if (t.kind == TypeInfo::Kind::Array) return true;  // a scalar may be an array of a single element
     if (t.kind != TypeInfo::Kind::Number || has_axes) return false;
     const gk::DType n = engine::inner(t.dtype);
-    const gk::DType from = is_result ? d : n, to = is_result ? n : d;
-    return from == to || (!is_bool(from) && promote(from, to) == to);
+    // A number that is given is a host number: it is converted if it fits, which the call tells.
+    if (!is_result) return is_bool(n) == is_bool(d) && (!is_float(n) || is_float(d));
+    return d == n || (!is_bool(d) && promote(d, n) == n);
   }
   const syntax::TypeExpr* named(const std::string& type) const {
     sema::Evaluator& ev = *m_.evaluator;
-    gk::Error why;
-    auto v = ev.lookup(type, scope_, {}, &why);
+    auto v = ev.lookup(type, scope_);
     if (!v || v->get().kind != VKind::Type || !v->get().type_def) return nullptr;
     return v->get().type_def->body;
   }
@@ -141,9 +141,9 @@ Result<Value> Module::try_constant(std::string_view name) const {
     auto it = names.find(name);
     if (it == names.end() || !(it->second->get().is_scalar() || it->second->get().kind == VKind::String))
       return fail(gk::ErrorKind::Type, "E0401", fmt::format("`{}` has no constant `{}`", impl_->name, name));
-    auto v = impl_->evaluator->strengthen(it->second->get());
+    const auto& v = it->second->get();
     if (v.kind == VKind::String) return Value(v.text);
-    return Value::number(engine::outer(v.scalar.dtype), v.scalar.i, v.scalar.f);
+    return engine::number_out(v);
   });
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "compiler/engine/inherited.h"
+
 namespace gk::engine {
 
 Result<Owner::Entry> Owner::enter(std::string_view what) {
+  if (home_.left()) return fail(used_after_fork());
   const auto me = std::this_thread::get_id();
   auto seen = holder_.load(std::memory_order_acquire);
   if (seen != me) {

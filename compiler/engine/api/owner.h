@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/base/error.h"
+#include "runtime/base/process.h"
 
 namespace gk::engine {
 
@@ -31,11 +32,12 @@ class Owner {
     explicit Entry(Owner* o) : owner_(o) {}
     Owner* owner_ = nullptr;
   };
-  /// `what` is what is entered: "the context". Errors: Capture E0710.
+  /// `what` is what is entered: "the context". Errors: Capture E0710; Usage E0514 in a child by fork().
   Result<Entry> enter(std::string_view what);
 
  private:
   void leave();
+  Home home_;
   std::atomic<std::thread::id> holder_{};
   int depth_ = 0;  // of the holder's
 };

@@ -41,7 +41,7 @@ std::string type_text(const TensorImpl& t) {
 
 TensorPtr describe_tensor(const EnginePtr& engine, memory::BlockPtr block, int64_t offset_bytes, api::DType t,
                           api::Shape shape, api::MemoryPlace place, std::string name) {
-  auto i = std::make_shared<TensorImpl>();
+  auto i = engine::make_handle<TensorImpl>();
   i->engine = engine;
   i->block = std::move(block);
   i->offset_bytes = offset_bytes;
@@ -273,7 +273,7 @@ Result<Tensor> Tensor::try_reshape(Shape shape) const {
 
 // ---- copying
 
-Result<void> Tensor::try_to_host(Context& ctx, void* data, int64_t size_bytes) const {
+Result<void> Tensor::try_to_host_raw(Context& ctx, void* data, int64_t size_bytes) const {
   auto& c = engine::behind(ctx);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
@@ -288,7 +288,7 @@ Result<void> Tensor::try_to_host(Context& ctx, void* data, int64_t size_bytes) c
   });
 }
 
-Result<void> Tensor::try_copy_from(Context& ctx, const void* data, int64_t size_bytes) {
+Result<void> Tensor::try_copy_from_raw(Context& ctx, const void* data, int64_t size_bytes) {
   auto& c = engine::behind(ctx);
   return guarded(&c.engine->sources, [&]() -> gk::Result<void> {
     GK_TRY(auto entry, c.enter());
@@ -326,14 +326,14 @@ Result<Tensor> Context::try_full(DType dtype, Shape shape, Value value) {
     GK_CHECK(engine::checked_shape(inner(dtype), shape, &bytes));
     if (value.kind() != Value::Kind::Number)
       return fail(gk::ErrorKind::Type, "E0202", "an array is filled with a number");
-    Scalar s{inner(value.dtype()), value.as_int(), value.as_double()};
-    s = s.cast(inner(dtype));
+    GK_TRY(auto filler, engine::number_in(value));
+    GK_TRY(filler, c.plain->cast(filler, inner(dtype), {}));
     GK_CHECK(c.refuse_in_update("filling an array"));
     GK_TRY(auto t, engine::make_tensor(c, inner(dtype), shape, MemoryPlace::Device));
     auto to = engine::array_of(t, {});
     auto filled = c.plain->unit_from_host(
         [&]() -> gk::Result<sema::Value> {
-          GK_TRY(auto a, c.plain->full(to->type, sema::Value::of_scalar(s), {}));
+          GK_TRY(auto a, c.plain->full(to->type, filler, {}));
           GK_CHECK(c.plain->overwrite(to, a, {}));
           return sema::Value::none();
         },

@@ -23,7 +23,7 @@ Result<void> begin_capture(const std::shared_ptr<ContextImpl>& context, const ap
   r.mode = static_cast<hal::CaptureMode>(options.mode);
   if (options.stream) r.stream = *options.stream;
   GK_TRY(c.recording, exec::Recording::begin(*c.runtime, std::move(r)));
-  c.held_graph = std::make_shared<GraphImpl>();  // its context comes at the end: no circle
+  c.held_graph = engine::make_handle<GraphImpl>();  // its context comes at the end: no circle
   c.graph_to_be = c.held_graph;
   c.held_quiet = options.quiet;
   c.held = std::move(entry);

@@ -182,9 +182,15 @@ class HostGraphExec : public GraphExec {
       copy->ops = list_->ops;
       copy->topology = list_->topology;
       copy->kept = list_->kept;
+      copy->work = list_->work;
+      copy->unbounded = list_->unbounded;
+      copy->host_calls = list_->host_calls;
       list_ = std::move(copy);
     }
-    list_->ops[static_cast<size_t>(node)] = std::make_shared<const Op>(std::move(op));
+    std::shared_ptr<const Op>& place = list_->ops[static_cast<size_t>(node)];
+    list_->count(*place, -1);
+    place = std::make_shared<const Op>(std::move(op));
+    list_->count(*place, 1);
   }
 
   std::shared_ptr<Shared> shared_;
@@ -289,6 +295,7 @@ class HostGraph : public HostRecorder<Graph> {
     list->ops = storage_.ops;
     list->topology = std::make_shared<const Topology>(storage_.topology);
     list->kept = storage_.kept;
+    for (const auto& op : list->ops) list->count(*op, 1);
     return list;
   }
   const Recorded& recorded() const { return storage_; }

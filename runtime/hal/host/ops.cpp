@@ -7,15 +7,20 @@
 
 namespace gk::hal::host {
 
-Result<KernelOp> make_kernel(const KernelLaunch& launch) {
+Result<HostEntry> entry_of(const KernelLaunch& launch) {
   const auto* function = dynamic_cast<const HostFunction*>(launch.function);
   if (function == nullptr || function->entry == nullptr) {
     return fail(ErrorKind::Device, "E0506", "this function is not one of the host device");
   }
+  return function->entry;
+}
+
+Result<KernelOp> make_kernel(const KernelLaunch& launch) {
+  GK_TRY(const HostEntry entry, entry_of(launch));
   const size_t count = launch.params.size();
   size_t words = count;
   for (uint32_t size : launch.param_sizes) words += (size + 7) / 8;
-  KernelOp op{function->entry, launch.dims.items, std::max<int64_t>(launch.dims.grain, 1), nullptr};
+  KernelOp op{entry, launch.dims.items, std::max<int64_t>(launch.dims.grain, 1), launch.dims.work, nullptr};
   op.params = std::make_unique<void*[]>(std::max<size_t>(words, 1));
   void** value = op.params.get() + count;
   for (size_t i = 0; i < count; ++i) {
@@ -31,6 +36,7 @@ Result<MatMulWork> make_matmul(const MatMulOp& op) {
   if (blas == nullptr || !blas->supports(*op.call)) {
     return fail(ErrorKind::Device, "E0507", "no host library does this matrix product");
   }
+  GK_CHECK(blas->ready());
   return MatMulWork{*op.call, op.a, op.b, op.bias, op.c};
 }
 
@@ -76,6 +82,25 @@ static void run(const MatMulWork& op, Workers& workers) {
 
 static void run(const HostCall& op, Workers&) { (*op.f)(); }
 static void run(const Conditional&, Workers&) {}
+
+int64_t work_of(const Op& op) {
+  if (const auto* kernel = std::get_if<KernelOp>(&op)) return kernel->items <= 0 ? 0 : kernel->work;
+  if (const auto* copy = std::get_if<CopyOp>(&op)) return copy->size_bytes / 8;
+  if (const auto* product = std::get_if<MatMulWork>(&op)) {
+    const program::MatMulCall& c = product->call;
+    const double work = static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k) *
+                        static_cast<double>(c.batch) / 4;
+    return work < 1e9 ? static_cast<int64_t>(work) : -1;
+  }
+  return -1;
+}
+
+void OpList::count(const Op& op, int64_t by) {
+  const int64_t its = work_of(op);
+  if (its < 0) unbounded += by;
+  if (its > 0) work += its * by;
+  if (std::holds_alternative<HostCall>(op)) host_calls += by;
+}
 
 std::string_view name_of(const Op& op) {
   constexpr std::string_view kNames[] = {"kernel", "copy", "matrix product", "host call", "conditional"};

@@ -22,6 +22,7 @@ struct KernelOp {
   HostEntry entry = nullptr;
   int64_t items = 0;
   int64_t grain = 1;
+  int64_t work = -1;  // as LaunchDims::work
   std::unique_ptr<void*[]> params;
 };
 struct MatMulWork {
@@ -44,13 +45,18 @@ using Op = std::variant<KernelOp, CopyOp, MatMulWork, HostCall, Conditional>;
 using Ops = std::vector<std::shared_ptr<const Op>>;
 
 /// Errors: Device E0506 where the function is not one of the host's.
+Result<HostEntry> entry_of(const KernelLaunch& launch);
+/// Errors: as entry_of().
 Result<KernelOp> make_kernel(const KernelLaunch& launch);
-/// Errors: Device E0507 where no library on this machine does it.
+/// Errors: Device E0507 where no library on this machine does it, OutOfMemory E0601 where the library would
+/// find no memory to work in.
 Result<MatMulWork> make_matmul(const MatMulOp& op);
 /// Errors: Device E0506 where there is no function.
 Result<HostCall> make_host_call(std::function<void()> f);
 /// "kernel", "copy", …
 std::string_view name_of(const Op& op);
+/// About how many scalar operations it takes; below zero where that is not known.
+int64_t work_of(const Op& op);
 /// Runs the operation, which is no conditional; returns when it is done.
 void execute(const Op& op, Workers& workers);
 /// The byte that a conditional looks at.
@@ -92,6 +98,12 @@ struct OpList {
   std::shared_ptr<const Topology> topology;
   Keepers kept;
   std::atomic<int64_t> running{0};
+  // Of all operations, bodies' included.
+  int64_t work = 0;       // of those whose work is known
+  int64_t unbounded = 0;  // the others
+  int64_t host_calls = 0;
+  /// Counts an operation that comes (1) or goes (-1).
+  void count(const Op& op, int64_t by);
 };
 void execute(const OpList& list, Workers& workers);
 

@@ -1,0 +1,199 @@
+#include "compiler/sema/call_key.h"
+
+#include <bit>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+using syntax::BindKind;
+
+namespace {
+
+// What a name means where it stands; of what is around a function, constants alone.
+std::shared_ptr<Variable> find(const std::string& name, const std::shared_ptr<Scope>& scope,
+                               bool inside_function) {
+  for (auto s = scope; s; s = s->parent) {
+    if (auto it = s->names.find(name); it != s->names.end())
+      return inside_function && it->second->kind != BindKind::Const ? nullptr : it->second;
+    inside_function = inside_function || s->function_boundary;
+  }
+  return nullptr;
+}
+
+NameSet names_of(const Callable& c) {
+  NameSet names;
+  if (c.lambda)
+    names_in(*c.lambda, names);
+  else if (c.fn)
+    names_in(*c.fn, names);
+  else if (c.kernel)
+    names_in(*c.kernel, names);
+  return names;
+}
+
+}  // namespace
+
+void CallKey::number(int64_t n) { text.append(reinterpret_cast<const char*>(&n), sizeof n); }
+
+void CallKey::word(std::string_view s) {
+  number(static_cast<int64_t>(s.size()));
+  text += s;
+}
+
+void CallKey::bits(const Scalar& s) {
+  text += static_cast<char>(s.dtype);
+  number(s.i);
+  number(std::bit_cast<int64_t>(s.f));
+}
+
+void CallKey::array(const ArrayPtr& a) {
+  if (!a->storage) return;
+  int64_t same = 0;
+  while (same < static_cast<int64_t>(arrays.size()) &&
+         arrays[static_cast<size_t>(same)]->storage != a->storage)
+    ++same;
+  arrays.push_back(a);
+  word(ir::to_string(a->type));
+  number(same);
+  text += static_cast<char>(a->storage->placement);
+  text += static_cast<char>(a->wanted);
+  text += static_cast<char>(a->loose);
+}
+
+// It has no dtype until it meets one: what it becomes is made for its values.
+void CallKey::literal(const ArrayData& a) {
+  text += 'L';
+  word(ir::to_string(a.type));
+  for (const Scalar& s : a.literal->values) bits(s);
+}
+
+void CallKey::type(const Value& v) {
+  text += static_cast<char>(v.dtype);
+  address(v.type_def);
+  address(v.type_syntax);  // which its file keeps
+  number(v.dims ? static_cast<int64_t>(v.dims->size()) : -1);
+  if (v.dims)
+    for (const auto& d : *v.dims) number(d.value);
+  if (!v.type_def) return;
+  NameSet names;
+  names_in(*v.type_def->body, names);
+  seen(names, v.type_def->scope, true);
+}
+
+void CallKey::callable(const Value& v) {
+  const Callable& c = *v.callable;
+  address(c.fn);
+  address(c.kernel);
+  number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.lambda)));
+  ++closed_over_;
+  const void* who = c.lambda   ? static_cast<const void*>(c.lambda)
+                    : c.kernel ? static_cast<const void*>(c.kernel.get())
+                               : static_cast<const void*>(c.fn.get());
+  const auto [it, fresh] = visited_.try_emplace({who, c.scope.get()}, static_cast<int64_t>(visited_.size()));
+  number(fresh ? -1 : it->second);
+  if (fresh) seen(names_of(c), c.scope, !c.lambda);
+  --closed_over_;
+}
+
+void CallKey::seen(const NameSet& names, const std::shared_ptr<Scope>& scope, bool inside_function) {
+  for (const auto& n : names) {
+    const auto v = find(n, scope, inside_function);
+    if (!v) continue;
+    word(n);
+    value(v->get());
+  }
+  text += ')';
+}
+
+void CallKey::value(const Value& v) {
+  text += static_cast<char>(v.kind);
+  switch (v.kind) {
+    case VKind::Unknown:
+    case VKind::None: break;
+    case VKind::Scalar:
+      text += static_cast<char>(v.weak);
+      if (closed_over_ > 0) {
+        bits(v.scalar);
+      } else {
+        text += static_cast<char>(v.scalar.dtype);
+        numbers.push_back(v);
+      }
+      break;
+    case VKind::String: word(v.text); break;
+    case VKind::Builtin: word(v.text); break;
+    case VKind::Array: v.is_literal() ? literal(*v.array) : array(v.array); break;
+    case VKind::Range:
+      for (const auto& end : v.items->items) bits(end.scalar);
+      break;
+    case VKind::Record:
+    case VKind::List:
+    case VKind::Tuple:
+      number(static_cast<int64_t>(v.items->items.size()));
+      for (const auto& n : v.items->names) word(n);
+      address(v.items->type);
+      for (const auto& i : v.items->items) value(i);
+      break;
+    case VKind::Strings:
+      number(static_cast<int64_t>(v.strings->size()));
+      for (const auto& s : *v.strings) word(s);
+      break;
+    case VKind::Function:
+    case VKind::Kernel: callable(v); break;
+    case VKind::Type: type(v); break;
+    case VKind::Graph:
+    case VKind::Exec:
+    case VKind::NodeRef:
+      address(v.graph);
+      number(v.node);
+      break;
+    case VKind::Module: address(v.module); break;
+  }
+}
+
+void CallKey::function(const Callable& c) {
+  // What functions of a file see changes only with its definitions.
+  if (c.scope && !c.scope->parent) {
+    auto& known = ev_.seen_by(c);
+    if (known.definitions != ev_.num_definitions()) {
+      CallKey fresh(ev_);
+      Value v;
+      v.kind = VKind::Function;
+      v.callable = std::make_shared<Callable>(c);
+      fresh.callable(v);
+      known = {ev_.num_definitions(), std::move(fresh.text), std::move(fresh.keepers)};
+    }
+    word(known.text);
+    keepers.insert(keepers.end(), known.keepers.begin(), known.keepers.end());
+    return;
+  }
+  Value v;
+  v.kind = VKind::Function;
+  v.callable = std::make_shared<Callable>(c);
+  callable(v);
+}
+
+void CallKey::argument(std::string_view parameter, const Value& v) {
+  word(parameter);
+  value(v);
+}
+
+void for_each_written_around(const Value& v, const std::function<void(ArrayPtr&)>& f) {
+  if (v.is_aggregate())
+    for (const auto& i : v.items->items) for_each_written_around(i, f);
+  if (v.kind != VKind::Function || !v.callable->lambda) return;
+  const syntax::Expr& l = *v.callable->lambda;
+  if (!l.body && !(l.rhs && Evaluator::may_write(*l.rhs, v.callable->scope))) return;
+  for (const auto& n : names_of(*v.callable)) {
+    const auto var = find(n, v.callable->scope, false);
+    if (!var || (var->kind != BindKind::Var && !var->target)) continue;
+    std::function<void(Value&)> leaves = [&](Value& x) {
+      if (x.is_array()) f(x.array);
+      if (x.is_aggregate())
+        for (auto& i : x.items->items) leaves(i);
+    };
+    leaves(var->get());
+  }
+}
+
+}  // namespace gk::sema

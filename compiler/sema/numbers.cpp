@@ -1,0 +1,525 @@
+// What has no dtype of its own: host numbers, such numbers kept on the device, and array literals of them;
+// and what becomes of them where they meet a dtype, or stand alone.
+#include "compiler/sema/numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/interp/interp.h"
+#include "compiler/sema/evaluator.h"
+#include "compiler/sema/hints.h"
+#include "compiler/sema/host_number.h"
+
+namespace gk::sema {
+
+namespace {
+
+constexpr size_t kMostInline = 8;        // elements of a literal that are made in the kernel
+constexpr size_t kPollEvery = 65536;     // elements of a literal between two looks at whether to go on
+constexpr double kMostInteger = 9.0e18;  // what is computed on the device stays well inside i64
+
+double largest(DType t) {
+  switch (t) {
+    case DType::F16: return 65504;
+    case DType::BF16: return 0x1.fep127;
+    case DType::F32: return std::numeric_limits<float>::max();
+    case DType::F64: return std::numeric_limits<double>::max();
+    default: return std::ldexp(1.0, is_signed(t) ? bits(t) - 1 : bits(t)) - 1;
+  }
+}
+
+double least(DType t) {
+  if (gk::is_float(t)) return -largest(t);
+  return is_signed(t) ? -std::ldexp(1.0, bits(t) - 1) : 0;
+}
+
+DeviceNumber range_of(const Value& v) {
+  if (v.is_array()) return *v.array->number;
+  if (Evaluator::comes_from_call(v)) return {};  // each call has its own
+  return {true, v.scalar.as_double(), v.scalar.as_double()};
+}
+
+DeviceNumber between(std::initializer_list<double> ends) { return {true, std::min(ends), std::max(ends)}; }
+
+// Where the result of an operation lies; nothing where the device may not stand in for the host: what is not
+// correctly rounded, what could be out of range, what would be an error.
+std::optional<DeviceNumber> result_range(ir::Op op, const std::vector<Value>& args, bool integer) {
+  using ir::Op;
+  const DeviceNumber a = range_of(args[0]), b = range_of(args.back());
+  switch (op) {
+    case Op::Eq:
+    case Op::Ne:
+    case Op::Lt:
+    case Op::Le:
+    case Op::Gt:
+    case Op::Ge:
+    case Op::Not:
+    case Op::And:
+    case Op::Or:
+    case Op::Xor:
+      if (integer && op >= Op::And && op <= Op::Xor) return std::nullopt;
+      return DeviceNumber{true, 0, 1};
+    case Op::Where: {
+      const DeviceNumber x = range_of(args[1]);
+      if (!x.bounded || !b.bounded) return DeviceNumber{};
+      return between({x.low, x.high, b.low, b.high});
+    }
+    default: break;
+  }
+  const bool bounded = a.bounded && b.bounded;
+  if (integer && !bounded) return std::nullopt;
+  std::optional<DeviceNumber> r;
+  switch (op) {
+    case Op::Neg: r = between({-a.low, -a.high}); break;
+    case Op::Abs: r = between({0, std::fabs(a.low), std::fabs(a.high)}); break;
+    case Op::Add: r = DeviceNumber{true, a.low + b.low, a.high + b.high}; break;
+    case Op::Sub: r = DeviceNumber{true, a.low - b.high, a.high - b.low}; break;
+    case Op::Mul: r = between({a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high}); break;
+    case Op::Min:
+    case Op::Max: r = between({a.low, a.high, b.low, b.high}); break;
+    case Op::Floor:
+    case Op::Ceil:
+    case Op::Round:
+    case Op::Trunc: r = DeviceNumber{true, a.low - 1, a.high + 1}; break;
+    case Op::Sqrt:
+      if (!bounded || a.low < 0) return DeviceNumber{};
+      r = between({0, std::sqrt(a.high)});
+      break;
+    case Op::Div:
+    case Op::FloorDiv:
+      if (op == Op::FloorDiv && !integer) return std::nullopt;
+      if (!bounded || (b.low <= 0 && b.high >= 0)) {
+        if (integer) return std::nullopt;
+        return DeviceNumber{};
+      }
+      r = between({a.low / b.low, a.low / b.high, a.high / b.low, a.high / b.high});
+      if (op == Op::FloorDiv) r->low -= 1;
+      break;
+    case Op::Mod:
+      if (!integer || (b.low <= 0 && b.high >= 0)) return std::nullopt;
+      r = between({0, b.low, b.high});
+      break;
+    default: return std::nullopt;
+  }
+  if (!bounded) return DeviceNumber{};
+  if (!std::isfinite(r->low) || !std::isfinite(r->high)) return std::nullopt;
+  if (integer && (r->low < -kMostInteger || r->high > kMostInteger)) return std::nullopt;
+  return r;
+}
+
+}  // namespace
+
+bool is_number(const Value& v) {
+  if (v.is_array()) return v.array->number.has_value();
+  return v.is_scalar() && (v.weak || is_bool(v.scalar.dtype));
+}
+
+Result<int64_t> small_integer(const Value& v, std::string_view what, Span span) {
+  if (v.scalar.dtype == DType::U64 && v.scalar.i < 0)
+    return fail(ErrorKind::Type, "E0203",
+                fmt::format("{} is {}, over 2**63 - 1", what, number_text(v.scalar)), span);
+  return v.scalar.i;
+}
+
+std::string form_text(const Value& v) {
+  if (!v.is_aggregate()) return describe(v);
+  std::string text = "(";
+  for (const auto& i : v.items->items) text += form_text(i) + ",";
+  return text + ")";
+}
+
+std::optional<Adopting> dtype_of(const Value& v) {
+  if (v.is_scalar()) {
+    if (!v.weak) return Adopting{v.scalar.dtype, false, false};
+    return Adopting{gk::is_float(v.scalar.dtype) ? DType::F64 : DType::I64, true, false};
+  }
+  if (!v.is_array()) return std::nullopt;
+  const DType t = v.array->type.dtype;
+  if (is_bool(t)) return Adopting{t, false, false};
+  if (v.array->literal) return Adopting{gk::is_float(t) ? DType::F64 : DType::I64, true, true};
+  return Adopting{t, v.array->number.has_value(), false};
+}
+
+DType Evaluator::alone(const Value& v) const {
+  if (v.is_array() && !v.array->number) return v.array->type.dtype;
+  const DType t = v.is_array() ? v.array->type.dtype : v.scalar.dtype;
+  const bool weak = v.is_array() || v.weak;
+  return weak && gk::is_float(t) ? default_float_ : t;
+}
+
+bool Evaluator::comes_from_call(const std::vector<Value>& args) {
+  bool some = false;
+  for (const Value& a : args) {
+    if (!a.is_scalar()) return false;
+    some = some || a.scalar.origin();
+  }
+  return some;
+}
+
+Result<Value> Evaluator::on_host(const std::vector<Value>& args, HostStep step) {
+  std::vector<Value> plain;
+  std::shared_ptr<Prologue> prologue;
+  for (const Value& a : args) {
+    plain.push_back(without_origin(a));
+    if (a.scalar.origin()) prologue = a.scalar.origin()->prologue;
+  }
+  GK_TRY(auto r, step(*this, plain));
+  return prologue->note(std::move(step), args, default_float_, std::move(r));
+}
+
+Value Evaluator::strengthen(const Value& v) const {
+  if (!v.is_scalar() || !v.weak) return v;
+  if (comes_from_call(v))
+    return v.scalar.origin()->prologue->note(
+        [](Evaluator& ev, const std::vector<Value>& a) -> Result<Value> { return ev.strengthen(a[0]); }, {v},
+        default_float_, strengthen(without_origin(v)));
+  Value r = v;
+  r.weak = r.constant = false;
+  r.scalar = v.scalar.cast(alone(v));
+  return r;
+}
+
+Result<Value> Evaluator::negated_literal(const Value& v, Span span) {
+  for (const auto& o : v.array->literal->origins)
+    if (o) o->read();
+  auto l = std::make_shared<HostLiteral>(*v.array->literal);
+  l->uploaded.clear();
+  l->origins.clear();
+  auto a = std::make_shared<ArrayData>();
+  a->type = v.array->type;
+  bool large = false;
+  for (Scalar& s : l->values) {
+    auto r = host_apply(ir::Op::Neg, std::array{s});
+    if (!r) return fail(std::move(r.error()).at(span));
+    s = *r;
+    large = large || s.dtype == DType::U64;
+  }
+  if (is_integer(a->type.dtype)) a->type.dtype = large ? DType::U64 : DType::I64;
+  a->literal = std::move(l);
+  return Value::of_array(a);
+}
+
+Result<Value> Evaluator::settled(const Value& v, Span span) {
+  if (!v.is_literal()) return v;
+  GK_TRY(auto a, literal_array(v.array, v.array->type.dtype, false, span));
+  return Value::of_array(a);
+}
+
+Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span, const Value* other) {
+  if (comes_from_call(v))
+    return on_host(
+        {v}, [t, span](Evaluator& ev, const std::vector<Value>& a) { return ev.cast_weak(a[0], t, span); });
+  Value r = v;
+  r.weak = r.constant = false;
+  Scalar s = v.scalar;
+  // What is not known has a kind already, and fits as far as can be told.
+  if (!v.known) s = Scalar{s.dtype, 0, 0};
+  auto fitted = host_fit(s, t);
+  if (!fitted) return fail(fitting_help(std::move(fitted.error()).at(span), v.scalar, t, other));
+  r.scalar = *fitted;
+  return r;
+}
+
+Result<Value> Evaluator::cast(const Value& v, DType t, Span span) {
+  if (v.is_unknown()) return v;
+  if (comes_from_call(v))
+    return on_host({v},
+                   [t, span](Evaluator& ev, const std::vector<Value>& a) { return ev.cast(a[0], t, span); });
+  if (v.is_scalar()) {
+    Value r = v;
+    r.weak = r.constant = false;
+    r.scalar = v.scalar.cast(t);
+    return r;
+  }
+  if (v.is_aggregate()) {
+    Value r = v;
+    r.items = std::make_shared<Aggregate>(*v.items);
+    for (auto& item : r.items->items) {
+      GK_TRY(item, cast(item, t, span));
+    }
+    return r;
+  }
+  if (!v.is_array())
+    return fail(ErrorKind::Type, "E0202", fmt::format("cannot convert {} to {}", describe(v), name(t)), span);
+  if (v.is_literal()) {
+    GK_TRY(auto a, literal_array(v.array, t, true, span));
+    return Value::of_array(a);
+  }
+  if (v.array->type.dtype == t) {
+    if (!v.array->number) return v;
+    GK_TRY(auto a, typed_number(v.array, t, span));
+    return Value::of_array(a);
+  }
+  ir::Attrs attrs;
+  attrs.dtype = t;
+  GK_TRY(auto a, emit(ir::Op::Cast, {v.array}, attrs, span));
+  return Value::of_array(a);
+}
+
+Result<Evaluator::Meeting> Evaluator::common_dtype(const Value& a, const Value& b, std::string_view what,
+                                                   Span span) {
+  auto da = dtype_of(a), db = dtype_of(b);
+  if (!da || !db)
+    return fail(ErrorKind::Type, "E0202", fmt::format("cannot {} {} and {}", what, describe(a), describe(b)),
+                span);
+  const auto mismatch = [&] {
+    return fail(ErrorKind::Type, "E0204", fmt::format("cannot {} {} and {}", what, describe(a), describe(b)),
+                span);
+  };
+  if (da->weak && db->weak && !da->literal && !db->literal)
+    return Meeting{gk::is_float(da->dtype) || gk::is_float(db->dtype) ? DType::F64 : DType::I64, true};
+  if (is_number(a) && is_number(b)) {
+    if (is_bool(da->dtype) && is_bool(db->dtype)) return Meeting{DType::Bool, true};
+    return mismatch();
+  }
+  // A literal meets no dtype in what has none either.
+  if (da->weak && db->weak) {
+    if (da->literal) da = Adopting{alone(a), false, false};
+    if (db->literal) db = Adopting{alone(b), false, false};
+  }
+  if (da->weak != db->weak) {
+    const Value& w = da->weak ? a : b;
+    const DType t = da->weak ? db->dtype : da->dtype, kind = da->weak ? da->dtype : db->dtype;
+    if (gk::is_float(kind) && is_integer(t)) return Meeting{default_float_, false};
+    if (w.is_scalar()) GK_CHECK(cast_weak(w, t, span, da->weak ? &b : &a));
+    if (is_bool(t)) return mismatch();
+    return Meeting{t, false};
+  }
+  auto t = promote(da->dtype, db->dtype);
+  if (is_bool(da->dtype) != is_bool(db->dtype)) t = std::nullopt;
+  if (!t)
+    return fail(make_error(ErrorKind::Type, "E0205",
+                           fmt::format("cannot {} {} and {}: {} and {} have no common dtype", what,
+                                       describe(a), describe(b), name(da->dtype), name(db->dtype)),
+                           span)
+                    .help(is_bool(da->dtype) || is_bool(db->dtype)
+                              ? "convert the bools: `i32(…)` or `f32(…)`"
+                              : "convert one side, for example `i64(…)`"));
+  return Meeting{*t, false};
+}
+
+// ---- arrays of them
+
+// An array literal of host numbers, or of literals of one shape.
+Result<Value> Evaluator::literal_of(const std::vector<Value>& items, const syntax::Expr& e) {
+  auto l = std::make_shared<HostLiteral>();
+  auto a = std::make_shared<ArrayData>();
+  a->type.dims = {ir::Dim::known(static_cast<int64_t>(items.size()))};
+  const bool nested = items[0].is_array();
+  if (nested)
+    a->type.dims.insert(a->type.dims.end(), items[0].array->type.dims.begin(),
+                        items[0].array->type.dims.end());
+  if (a->type.dims.size() > kMaxRank)
+    return fail(ErrorKind::Shape, "E0306", "the rank would exceed 8", e.span);
+  l->shape = a->type.shape();
+  l->constant = true;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Value& v = items[i];
+    const bool same =
+        v.is_array() == nested && (!nested || v.array->type.dims.size() + 1 == a->type.dims.size());
+    if (!same || (nested && !(v.array->literal->shape == items[0].array->literal->shape)))
+      return fail(ErrorKind::Shape, "E0301",
+                  fmt::format("cannot stack {} and {}", describe(items[0]), describe(v)),
+                  e.elements[i]->span);
+    if (nested) {
+      const HostLiteral& part = *v.array->literal;
+      if (!part.origins.empty()) {
+        l->origins.resize(l->values.size());
+        l->origins.insert(l->origins.end(), part.origins.begin(), part.origins.end());
+      }
+      l->values.insert(l->values.end(), part.values.begin(), part.values.end());
+      l->known = l->known && part.known;
+      l->constant = l->constant && part.constant;
+    } else {
+      if (v.scalar.origin()) {
+        l->origins.resize(l->values.size());
+        l->origins.push_back(v.scalar.shared_origin());
+      }
+      l->values.push_back(v.scalar.peek());
+      l->known = l->known && v.known;
+      l->constant = l->constant && v.constant;
+    }
+  }
+  if (!l->origins.empty()) l->origins.resize(l->values.size());
+  const auto any = [&](auto is) { return std::any_of(l->values.begin(), l->values.end(), is); };
+  if (any([](const Scalar& s) { return s.is_float(); })) {
+    // An integer among floats is rounded twice, here and where it meets a dtype: it is one of its kind.
+    for (size_t i = 0; i < l->origins.size(); ++i)
+      if (l->origins[i] && !l->values[i].is_float()) std::exchange(l->origins[i], nullptr)->read();
+    for (Scalar& s : l->values) s = s.cast(DType::F64);
+    a->type.dtype = default_float_;
+  } else {
+    const bool large = any([](const Scalar& s) { return s.dtype == DType::U64; });
+    a->type.dtype = is_bool(l->values[0].dtype) ? DType::Bool : large ? DType::U64 : DType::I64;
+  }
+  a->literal = std::move(l);
+  return Value::of_array(a);
+}
+
+Result<ArrayPtr> Evaluator::as_array(const Value& v, Span span) {
+  if (v.is_array() && !v.array->literal && !v.array->number) return v.array;
+  if (v.is_array() || v.is_scalar()) return as_array(v, alone(v), span);
+  return fail(ErrorKind::Type, "E0202", fmt::format("an array is needed here, not {}", describe(v)), span);
+}
+
+Result<ArrayPtr> Evaluator::as_array(const Value& v, DType t, Span span) {
+  if (v.is_literal()) return literal_array(v.array, t, false, span);
+  if (v.is_array() && v.array->number) return typed_number(v.array, t, span);
+  if (v.is_array()) {
+    GK_TRY(auto c, cast(v, t, span));
+    return c.array;
+  }
+  if (!v.is_scalar())
+    return fail(ErrorKind::Type, "E0202",
+                fmt::format("a number or an array is needed here, not {}", describe(v)), span);
+  GK_TRY(auto c, v.weak ? cast_weak(v, t, span) : cast(v, t, span));
+  ir::Type type;
+  type.dtype = t;
+  if (!running()) return trace_->pending(type, -1);
+  return scalar_array(c.scalar, v.constant, span);
+}
+
+/// Code may be made for the value of a constant; any other is a parameter.
+Result<ArrayPtr> Evaluator::scalar_array(const HostScalar& s, bool constant, Span span) {
+  if (s.origin())
+    return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s.peek(), span, s.origin()->at));
+  if (!constant) return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s, span));
+  ir::Attrs attrs;
+  attrs.value = s;
+  attrs.dtype = s.dtype;
+  return emit(ir::Op::Const, {}, attrs, span);
+}
+
+Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool convert, Span span) {
+  const HostLiteral& l = *a->literal;
+  const ir::Type type{t, a->type.dims};
+  // Each value that comes from a call is fitted again at the next; a long literal of them is made for its
+  // values.
+  const bool of_call = !l.origins.empty() && l.values.size() <= kMostInline;
+  if (!of_call)
+    for (const auto& o : l.origins)
+      if (o) o->read();
+  std::vector<HostScalar> values;
+  if (l.known) {
+    values.reserve(l.values.size());
+    for (size_t i = 0; i < l.values.size(); ++i) {
+      if (i % kPollEvery == 0) GK_CHECK(poll(span));
+      const Scalar& s = l.values[i];
+      if (of_call && l.origins[i]) {
+        Value number = Value::host(s);
+        number.scalar = HostScalar(s, l.origins[i]);
+        GK_TRY(number, convert ? cast(number, t, span) : cast_weak(number, t, span));
+        values.push_back(number.scalar);
+        continue;
+      }
+      auto v = convert ? Result<Scalar>(s.cast(t)) : host_fit(s, t);
+      if (!v) return fail(fitting_help(std::move(v.error()).at(span), s, t, nullptr));
+      values.push_back(*v);
+    }
+  }
+  if (!running()) return trace_->pending(type, -1);
+  if (values.size() > kMostInline) {
+    auto& known = l.uploaded[t];
+    if (!a->bound || capturing() || !known) {
+      interp::Array made = interp::Array::zeros(t, l.shape);
+      for (size_t i = 0; i < values.size(); ++i) made.set(static_cast<int64_t>(i), values[i]);
+      GK_TRY(auto fresh, constant_array(made, span));
+      // A parameter's is asked for again.
+      if (!a->bound || capturing()) return fresh;
+      known = fresh;
+    }
+    GK_TRY(auto id, value_of(known, span));
+    return trace_->pending(type, id);
+  }
+  std::vector<ArrayPtr> parts;
+  const ir::Type one{t, {ir::Dim::known(1)}};
+  for (const HostScalar& s : values) {
+    GK_TRY(auto x, scalar_array(s, l.constant, span));
+    ir::Attrs attrs;
+    attrs.shape = one.shape();
+    GK_TRY(x, emit(ir::Op::Reshape, {x}, attrs, span, &one));
+    parts.push_back(std::move(x));
+  }
+  ArrayPtr r = parts[0];
+  if (parts.size() > 1) {
+    ir::Attrs attrs;
+    attrs.axes = {0};
+    GK_TRY(r, emit(ir::Op::Concat, parts, attrs, span));
+  }
+  if (l.shape.rank() == 1) return r;
+  ir::Attrs attrs;
+  attrs.shape = l.shape;
+  return emit(ir::Op::Reshape, {r}, attrs, span, &type);
+}
+
+/// A number of the device in the dtype that it meets. Where the host would refuse one of its values, or
+/// might, it is the host that goes through the loop.
+Result<ArrayPtr> Evaluator::typed_number(const ArrayPtr& a, DType t, Span span) {
+  const DType from = a->type.dtype;
+  auto fits = host_fit(Scalar{from, 0, 0}, t);
+  if (!fits) return fail(std::move(fits.error()).at(span));
+  const DeviceNumber& n = *a->number;
+  const bool inside = n.bounded && n.low >= least(t) && n.high <= largest(t);
+  const bool any = t == from || (gk::is_float(t) && (gk::is_float(from) || t != DType::F16));
+  if (!inside && (n.bounded || !any)) roll_failed_ = true;
+  if (from != t) {
+    ir::Attrs attrs;
+    attrs.dtype = t;
+    return emit(ir::Op::Cast, {a}, attrs, span);
+  }
+  GK_TRY(auto id, value_of(a, span));
+  return trace_->pending(a->type, id);
+}
+
+/// Host arithmetic among numbers of which one is on the device: in i64 and f64, as on the host.
+Result<Value> Evaluator::device_arithmetic(ir::Op op, const std::vector<Value>& args, Span span) {
+  std::vector<DType> kinds;
+  for (const auto& a : args) kinds.push_back(dtype_of(a)->dtype);
+  const bool division = op == ir::Op::Div;
+  const bool floats = division || std::any_of(kinds.begin(), kinds.end(), gk::is_float) ||
+                      host_dtype(op, kinds) == DType::F64;
+  const auto range = result_range(op, args, !floats && !is_bool(kinds.back()));
+  if (!range) roll_failed_ = true;
+  std::vector<ArrayPtr> operands;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const DType t = is_bool(kinds[i]) ? DType::Bool : floats ? DType::F64 : DType::I64;
+    if (args[i].is_scalar()) {
+      if (args[i].scalar.dtype == DType::U64 && !floats) roll_failed_ = true;
+      GK_TRY(auto number, cast(args[i], t, span));
+      GK_TRY(auto x, scalar_array(number.scalar, args[i].constant, span));
+      operands.push_back(std::move(x));
+    } else {
+      GK_TRY(auto x, cast(args[i], t, span));
+      operands.push_back(x.array);
+    }
+  }
+  GK_TRY(auto r, emit(op, operands, {}, span));
+  r->number = range.value_or(DeviceNumber{});
+  return Value::of_array(r);
+}
+
+/// The one place where host numbers are computed with.
+Result<Value> Evaluator::host_arithmetic(ir::Op op, const std::vector<Value>& args, Span span) {
+  std::vector<Scalar> numbers;
+  std::vector<DType> kinds;
+  bool known = true, constant = true;
+  for (const auto& a : args) {
+    known = known && a.known;
+    constant = constant && (a.constant || is_bool(a.scalar.dtype));
+    numbers.push_back(a.scalar);
+    kinds.push_back(a.scalar.dtype);
+  }
+  const DType kind = host_dtype(op, kinds);
+  const bool divides = (op == ir::Op::FloorDiv || op == ir::Op::Mod) && kind == DType::I64;
+  if (!known && divides && args[1].known && args[1].scalar.i == 0)
+    return fail(ErrorKind::Runtime, "E0802", "division by zero", span);
+  if (!known) return Value::unknown_host(kind);
+  auto r = host_apply(op, numbers);
+  if (!r) return fail(std::move(r.error()).at(span));
+  return Value::host(*r, constant);
+}
+
+}  // namespace gk::sema

@@ -1,0 +1,68 @@
+#include "compiler/sema/roll.h"
+
+#include <unordered_set>
+
+namespace gk::sema {
+
+namespace {
+
+// A body is one kernel's and cannot be cut: a heavier one is traced turn by turn, whose kernels can.
+constexpr int64_t kMostWeight = 1500;
+constexpr int64_t kFunctionWeight = 50;
+
+int64_t weight(const ir::Block& b) {
+  int64_t w = 0;
+  for (const auto& n : b.nodes) {
+    if (n.body) w += weight(*n.body);
+    const bool function = (n.op >= ir::Op::Exp && n.op <= ir::Op::Erf) || n.op == ir::Op::Pow ||
+                          n.op == ir::Op::PowInt || n.op == ir::Op::Atan2 || n.op == ir::Op::Mod ||
+                          n.op == ir::Op::FloorDiv;
+    w += function ? kFunctionWeight : 1;
+  }
+  return w;
+}
+
+bool one_space(const ir::Module& m, const ir::Block& b, const ir::Type*& space) {
+  const auto fits = [&](ir::ValueId v) {
+    const ir::Type& t = m.type(v);
+    if (t.rank() == 0) return true;
+    if (space && !(space->shape() == t.shape())) return false;
+    space = &t;
+    return true;
+  };
+  for (const auto& n : b.nodes) {
+    const bool known = n.op == ir::Op::Broadcast || n.op == ir::Op::Const || n.op == ir::Op::Loop ||
+                       ir::is_elementwise(n.op);
+    if (!known) return false;
+    for (const auto r : n.results)
+      if (!fits(r)) return false;
+    if (n.body && !one_space(m, *n.body, space)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<ir::Node> take_invariants(ir::Block& body) {
+  std::unordered_set<ir::ValueId> inside(body.params.begin(), body.params.end());
+  std::vector<ir::Node> kept, taken;
+  for (auto& n : body.nodes) {
+    bool varies = n.body || ir::has_regions(n.op) || n.op == ir::Op::KernelCall;
+    for (const auto v : n.operands) varies = varies || inside.contains(v);
+    if (!varies) {
+      taken.push_back(std::move(n));
+      continue;
+    }
+    inside.insert(n.results.begin(), n.results.end());
+    kept.push_back(std::move(n));
+  }
+  body.nodes = std::move(kept);
+  return taken;
+}
+
+bool is_recurrence(const ir::Module& m, const ir::Block& body) {
+  const ir::Type* space = nullptr;
+  return weight(body) <= kMostWeight && one_space(m, body, space);
+}
+
+}  // namespace gk::sema

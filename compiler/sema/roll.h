@@ -1,0 +1,20 @@
+// What a traced loop body must be to become a loop inside a kernel: one scalar recurrence an element. Owns no
+// state. Promises that what it moves or accepts means the same turn by turn. Not for tracing: that is
+// loops.cpp.
+#pragma once
+
+#include <vector>
+
+#include "compiler/ir/module.h"
+
+namespace gk::sema {
+
+/// Takes out of `body` what is the same in every turn: views, gathers, reductions of arrays from around the
+/// loop.
+std::vector<ir::Node> take_invariants(ir::Block& body);
+
+/// Whether each turn only computes, element by element, on scalars and arrays of one shape, and not more than
+/// a kernel holds. Loops inside count with what is inside them.
+bool is_recurrence(const ir::Module& m, const ir::Block& body);
+
+}  // namespace gk::sema

@@ -1,0 +1,21 @@
+// Whether this process is a child that fork() made of the one that opened something. Threads and devices of
+// the parent are not there in the child, so what was opened before is of no use in it.
+#pragma once
+
+#include <cstdint>
+
+namespace gk {
+
+/// A number that differs in a child from what it was in its parent. A load, and cheap.
+uint32_t process_generation();
+
+/// Remembers the process that made it.
+class Home {
+ public:
+  bool left() const { return process_generation() != made_in_; }
+
+ private:
+  uint32_t made_in_ = process_generation();
+};
+
+}  // namespace gk
