@@ -1,6 +1,6 @@
-// One meaning everywhere: random programs give the same numbers from the interpreter, statement by statement
-// on a device, and from a replayed graph there. GK_PROPERTY_COUNT sets how many programs, GK_PROPERTY_SEED
-// the first.
+// One meaning everywhere: random programs give the same numbers from the
+// interpreter, statement by statement on a device, and from a replayed graph
+// there. GK_PROPERTY_COUNT sets how many programs, GK_PROPERTY_SEED the first.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "gk/gk.h"
 #include "tests/property/program_generator.h"
 
-namespace gk::property {
+namespace gk::agreement {
 
 namespace {
 
@@ -69,7 +69,8 @@ class Runner {
   int used_ = 0;
 };
 
-// "" when equal: bit for bit (NaNs are one value), or within the bound for inexact results.
+// "" when equal: bit for bit (NaNs are one value), or within the bound for
+// inexact results.
 std::string compare(const interp::Array& a, const interp::Array& b, bool exact) {
   if (a.dtype != b.dtype || !(a.shape == b.shape))
     return fmt::format("{}{} against {}{}", name(a.dtype), to_string(a.shape), name(b.dtype),
@@ -136,4 +137,4 @@ TEST_P(AgreementGpu, interp_eager_graph) {
 }
 INSTANTIATE_TEST_SUITE_P(Cuda, AgreementGpu, testing::Range(0, kShards));
 
-}  // namespace gk::property
+}  // namespace gk::agreement

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace gk::property {
+namespace gk::agreement {
 
 namespace {
 
@@ -17,7 +17,8 @@ struct Var {
   bool exact = true;
 };
 
-// The interpreter walks elements one by one, and broadcasts multiply: what is larger shows nothing more.
+// The interpreter walks elements one by one, and broadcasts multiply: what is
+// larger shows nothing more.
 constexpr int64_t kMostElements = 1 << 15;
 constexpr int64_t kMostProducts = 1 << 21;  // of a matrix product
 
@@ -39,7 +40,8 @@ class Generator {
   explicit Generator(uint64_t seed) : rng_(seed) {}
 
   Program run() {
-    // A few extents that many arrays share, so that broadcasting and matmul find partners.
+    // A few extents that many arrays share, so that broadcasting and matmul
+    // find partners.
     for (int i = 0; i < 3; ++i)
       extents_.push_back(pick(std::vector<int>{1, 2, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 100}));
     if (chance(0.05)) extents_.push_back(0);
@@ -219,7 +221,8 @@ class Generator {
       define(r, fmt::format(fmt::runtime(pick(2) ? "abs({})" : "-{}"), a.name));
       return;
     }
-    // Transcendentals differ between back ends within their stated bound; their arguments are kept moderate.
+    // Transcendentals differ between back ends within their stated bound; their
+    // arguments are kept moderate.
     if (chance(0.5)) {
       std::string f = pick(std::vector<std::string>{"exp", "sin", "cos", "tanh", "erf", "atan", "expm1"});
       r.exact = false;
@@ -276,7 +279,8 @@ class Generator {
     }
     if (keep) args += ", keepdims=true";
     std::string f = pick(std::vector<std::string>{"sum", "sum", "max", "min", "mean", "argmax"});
-    // Terms that cancel leave the rounding of all of them: too much for one bound.
+    // Terms that cancel leave the rounding of all of them: too much for one
+    // bound.
     if (f == "sum" && elements(a.shape) > 4096) f = "max";
     if (f == "argmax" && (!a.exact || a.shape.size() != 1)) f = "max";
     if (f == "argmax") r.dtype = "i64";
@@ -371,7 +375,8 @@ class Generator {
     define(r, fmt::format("{}({})", r.dtype, a.name));
   }
 
-  // A function with a loop of elementwise work: rolled into a kernel, or unrolled.
+  // A function with a loop of elementwise work: rolled into a kernel, or
+  // unrolled.
   void loop() {
     Var a = numeric();
     if (!is_float(a.dtype)) return binary();
@@ -404,7 +409,8 @@ class Generator {
     vars_.push_back(r);
   }
 
-  // A condition on the device that is exact, so that every back end decides alike.
+  // A condition on the device that is exact, so that every back end decides
+  // alike.
   std::string condition() {
     std::vector<Var> fit;
     for (const auto& v : vars_)
@@ -416,7 +422,8 @@ class Generator {
     return fmt::format("{}({} {} {})", any, v.name, pick(std::vector<std::string>{">", "<=", "!="}), pick(4));
   }
 
-  // Changes of `n`, which has the form of `a`, of the same form; as rebindings or as writes to its place.
+  // Changes of `n`, which has the form of `a`, of the same form; as rebindings
+  // or as writes to its place.
   std::string change(const std::string& n, const Var& a, bool rebind) {
     const bool floating = is_float(a.dtype) || a.dtype == "bf16";
     std::vector<std::string> e =
@@ -454,7 +461,8 @@ class Generator {
     keep(a, n);
   }
 
-  // A loop of a few turns, counted on the device; exact counters come out of it too.
+  // A loop of a few turns, counted on the device; exact counters come out of it
+  // too.
   void turns() {
     const Var a = numeric();
     const bool rebind = pick(2) == 0;
@@ -507,4 +515,4 @@ class Generator {
 
 Program generate(uint64_t seed) { return Generator(seed).run(); }
 
-}  // namespace gk::property
+}  // namespace gk::agreement

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace gk::property {
+namespace gk::agreement {
 
 struct Result {
   std::string name;
@@ -25,4 +25,4 @@ struct Program {
 /// The program of this seed; the same everywhere.
 Program generate(uint64_t seed);
 
-}  // namespace gk::property
+}  // namespace gk::agreement
