@@ -319,7 +319,12 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   loop.body = std::make_unique<ir::Block>(std::move(inner));
   auto results = trace_->append_node(std::move(loop), types);
   for (size_t i = 0; i < finals.size(); ++i) {
-    trace_->write(*finals[i], results[i]);
+    // A name that the body gave another's array only shares the storage, which is not its to write.
+    const ArrayPtr& a = finals[i];
+    if (a->storage && a->storage->owner != a.get())
+      trace_->adopt(a, results[i]);
+    else
+      trace_->write(*a, results[i]);
   }
   return true;
 }
