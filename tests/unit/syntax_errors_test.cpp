@@ -280,6 +280,16 @@ help: write `import "foo.gk" as foo`
 )" + 1);
 }
 
+TEST(SyntaxErrors, import_without_a_name) {
+  EXPECT_EQ(human_errors("import \"f/util.gk\"\n"), R"(
+error[E0104]: what is imported needs a name
+  --> t.gk:1:1
+ 1 | import "f/util.gk"
+   | ^^^^^^^^^^^^^^^^^^
+help: write `import "f/util.gk" as util`
+)" + 1);
+}
+
 TEST(SyntaxErrors, assignment_in_a_loop) {
   EXPECT_EQ(human_errors("for i = 0..3 { }\n"), R"(
 error[E0104]: expected `in`, found `=`

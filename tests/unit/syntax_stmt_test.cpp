@@ -113,7 +113,8 @@ TEST(SyntaxStmt, tests_and_assertions) {
 }
 
 TEST(SyntaxStmt, imports_and_pragmas) {
-  EXPECT_EQ(tree("import \"m.gk\" as m\nimport \"n.gk\""), "(import \"m.gk\" m)\n  (import \"n.gk\")");
+  EXPECT_EQ(tree("import \"m.gk\" as m\nimport \"f/n.gk\" as k"),
+            "(import \"m.gk\" m)\n  (import \"f/n.gk\" k)");
   EXPECT_EQ(tree("pragma fuse off; pragma fast_math\npragma default_float f64"),
             "(; (pragma fuse off))\n  (pragma fast_math)\n  (pragma default_float f64)");
 }
