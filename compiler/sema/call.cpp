@@ -289,7 +289,10 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
   if (auto before = known_call.find(call.span)) {
     return std::move(*before);
   }
-  if (fn.captured && running() && !capturing() && rolling_ == 0) return call_captured(c, call, inner);
+  if (fn.captured && running() && !capturing()) {
+    GK_CHECK(refuse_in_roll(call.span));
+    return call_captured(c, call, inner);
+  }
   if (auto before = shared_call.find()) return std::move(*before);
   // A captured function is checked as what it is.
   const bool as_capture = fn.captured && !running() && !capturing();

@@ -55,7 +55,8 @@ void in_a_session(bool fused) {
       << said;
   EXPECT_TRUE(within(stat(*session, "peak_bytes"), fused ? 2 : 4)) << session->stats_json();
   char value[32];
-  std::snprintf(value, sizeof value, "%.9g", static_cast<double>(expected(0)));
+  // What `item` gives is the element's value exactly.
+  std::snprintf(value, sizeof value, "%.17g", static_cast<double>(expected(0)));
   for (const std::string& at : {std::string("0"), n + " // 2", n + " - 1"}) {
     EXPECT_EQ(session->run("look.gk", "assert item(out[" + at + "]) == " + value + "\n"), Status::Ok) << said;
   }
