@@ -87,7 +87,12 @@ std::string prints(const std::string& printed, const std::vector<Observed>& want
       const std::string text = it->str();
       const double v = text == "True" ? 1 : text == "False" ? 0 : std::strtod(text.c_str(), nullptr);
       if (k >= model.size()) return fmt::format("print {} has too many numbers", o.id);
-      const double digits = std::fabs(model[k]) * 1e-5 + 1e-7;
+      // The shortest digits that are read back as the number, in its dtype.
+      const DType t = o.value.array() ? o.value.a.dtype : DType::F64;
+      const double digits = std::fabs(model[k]) * (t == DType::BF16  ? 8e-3
+                                                   : t == DType::F16 ? 1e-3
+                                                                     : 1e-5) +
+                            1e-7;
       double greatest = 0;
       for (double m : model)
         if (std::isfinite(m)) greatest = std::max(greatest, std::fabs(m));
