@@ -46,13 +46,12 @@ void hold(const std::string& device, int shard) {
                   << to_text(generate(f.seed), {});
 }
 
-// Not run with the others yet: what they find is being mended.
 class Programs : public testing::TestWithParam<int> {};
-TEST_P(Programs, DISABLED_agree_with_the_model) { hold("host", GetParam()); }
+TEST_P(Programs, agree_with_the_model) { hold("host", GetParam()); }
 INSTANTIATE_TEST_SUITE_P(Host, Programs, testing::Range(0, kShards));
 
 class ProgramsGpu : public testing::TestWithParam<int> {};
-TEST_P(ProgramsGpu, DISABLED_agree_with_the_model) {
+TEST_P(ProgramsGpu, agree_with_the_model) {
   if (!cuda_answers()) GTEST_SKIP() << "no CUDA device answers";
   hold("cuda", GetParam());
 }
