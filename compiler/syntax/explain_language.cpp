@@ -54,7 +54,8 @@ constexpr Explanation kRows[] = {
 
     // ---- E02xx: types ----
     {"E0201", "an operator is not defined for these dtypes",
-     "`&`, `|`, `^`, `~` and the shifts work on integers and bools, a condition of `where` is bool, and a bool "
+     "`&`, `|`, `^`, `~` and the shifts work on integers and bools, a condition of `where` is bool, and a "
+     "bool "
      "does not stand for a number nor a number for a bool. Convert with the dtype's name, or compare.",
      "let a = [1.5, 2.5] ^ 2", "let a = [1.5, 2.5] ** 2"},
     {"E0202", "an argument has the wrong type",
@@ -62,8 +63,10 @@ constexpr Explanation kRows[] = {
      "number is given, a number where there is a string. Convert it, or pass another value.",
      "let a = \"n = \" + 3", "let a = f\"n = {3}\""},
     {"E0203", "a number does not fit the dtype it meets",
-     "A number without a dtype takes that of what it meets, and must be in its range. A float is not written to "
-     "integers: silent truncation would change the result. Integers that meet nothing go from -2**63 to 2**64 - 1.",
+     "A number without a dtype takes that of what it meets, and must be in its range. A float is not written "
+     "to "
+     "integers: silent truncation would change the result. Integers that meet nothing go from -2**63 to "
+     "2**64 - 1.",
      "let i = u8([1, 2, 3])\nlet a = i + 256", "let i = u8([1, 2, 3])\nlet a = i16(i) + 256"},
     {"E0204", "the operator is not defined for bool",
      "Arithmetic on bool is an error, since + could mean a count or an `or`. Count with sum, combine masks "

@@ -20,9 +20,9 @@ struct Options {
   /// Whether the stream is a terminal is for its owner to ask.
   bool color = false;
   /// GK_STRESS=1, for tests: memory is filled with 0xCB bytes when it is given back and when it is handed
-  /// out, in the order of its users, and goes back to the driver as early as allowed; after each statement the
-  /// names in sight are searched for storage that is shared against the rules. Slow; finds what uses memory
-  /// before it was written or after it was given up, and places that are not apart.
+  /// out, in the order of its users, and goes back to the driver as early as allowed; after each statement
+  /// the names in sight are searched for storage that is shared against the rules. Slow; finds what uses
+  /// memory before it was written or after it was given up, and places that are not apart.
   bool stress = false;
 };
 
