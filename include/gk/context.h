@@ -119,7 +119,7 @@ class Context {
   void synchronize() const { try_synchronize().value(); }
   Result<void> try_synchronize() const;
   /// Calls `f` on some thread, in the order of the context's work; while a graph is made, at every launch. It
-  /// must not call the device, and what it throws ends the program.
+  /// must not call the device. What it throws is kept, and the next wait of the context gives it as E0512.
   void host_call(std::function<void()> f) const { try_host_call(std::move(f)).value(); }
   Result<void> try_host_call(std::function<void()> f) const;
 

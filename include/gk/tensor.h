@@ -30,9 +30,9 @@ enum class DType : uint8_t { Bool, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF
 inline constexpr DType boolean = DType::Bool, i8 = DType::I8, i16 = DType::I16, i32 = DType::I32,
                        i64 = DType::I64, u8 = DType::U8, u16 = DType::U16, u32 = DType::U32, u64 = DType::U64,
                        f16 = DType::F16, bf16 = DType::BF16, f32 = DType::F32, f64 = DType::F64;
-/// Bytes of one element.
+/// Bytes of one element; 0 for what is no dtype.
 int64_t size_bytes(DType t);
-/// "f32", "bool", …
+/// "f32", "bool", …; "?" for what is no dtype.
 std::string_view name(DType t);
 
 /// The dtype of a C++ number type. f16 and bf16 have none: their data are given as void*.

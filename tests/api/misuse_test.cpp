@@ -62,9 +62,23 @@ TEST_P(ApiHandles, numbers_that_name_nothing_are_refused) {
   EXPECT_EQ(code_of(ctx->try_empty(static_cast<gk::DType>(99), {1})), "E0202");
   EXPECT_EQ(code_of(ctx->try_capture([] {}, {.mode = static_cast<gk::CaptureMode>(9)})), "E0512");
   EXPECT_EQ(code_of(gk::Value::try_scalar(static_cast<gk::DType>(99), 1)), "E0202");
+  EXPECT_EQ(gk::name(static_cast<gk::DType>(99)), "?");
+  EXPECT_EQ(gk::size_bytes(static_cast<gk::DType>(99)), 0);
   const auto rows = x.try_rows(INT64_MAX, 2);
   ASSERT_FALSE(rows);
   EXPECT_EQ(rows.error().message(), "f32[1000] has no 2 rows from row 9223372036854775807");
+}
+
+TEST_P(ApiHandles, records_have_a_name_for_each_value) {
+  const gk::Module m = ctx->compile("r.gk", "fn b(r) = r.b");
+  const gk::Value x = filled(1);
+  const auto call = [&](std::vector<std::string> names, std::vector<gk::Value> items) {
+    return code_of(m.function("b").try_call({gk::Value::record(std::move(names), std::move(items))}));
+  };
+  EXPECT_EQ(call({"a", "b"}, {x, x}), "");
+  EXPECT_EQ(call({"a", "b", "c"}, {x}), "E0202");
+  EXPECT_EQ(call({"b"}, {x, x}), "E0202");
+  EXPECT_EQ(call({"b", "b"}, {x, x}), "E0202");
 }
 
 TEST_P(ApiHandles, any_number_of_host_threads_serves) {

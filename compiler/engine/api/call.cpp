@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "compiler/engine/api/core.h"
 
@@ -35,6 +36,13 @@ class Arguments {
                                        : sema::VKind::Record;
     r.items = std::make_shared<sema::Aggregate>();
     r.items->names = v.names();
+    if (v.kind() == Kind::Record) {
+      const std::set<std::string> apart(v.names().begin(), v.names().end());
+      if (apart.size() != v.items().size() || v.names().size() != v.items().size())
+        return fail(ErrorKind::Type, "E0202",
+                    fmt::format("this record has {} values and {} names, of which {} differ",
+                                v.items().size(), v.names().size(), apart.size()));
+    }
     for (const auto& i : v.items()) {
       GK_TRY(auto item, value(i, name, is_mut));
       r.items->items.push_back(std::move(item));

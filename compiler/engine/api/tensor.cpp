@@ -179,8 +179,10 @@ using engine::inner;
 using engine::need_tensor;
 using engine::TensorPtr;
 
-int64_t size_bytes(DType t) { return gk::size_bytes(inner(t)); }
-std::string_view name(DType t) { return gk::name(inner(t)); }
+// A dtype may come from a file or from C.
+static bool is_dtype(DType t) { return static_cast<int>(t) < kDTypeCount; }
+int64_t size_bytes(DType t) { return is_dtype(t) ? gk::size_bytes(inner(t)) : 0; }
+std::string_view name(DType t) { return is_dtype(t) ? gk::name(inner(t)) : "?"; }
 
 namespace {
 
