@@ -67,21 +67,26 @@ bool may_fault(const Lookup& l, const Node& n) {
 }
 
 namespace {
-void outside_values(const Lookup& l, const ir::Block& b, std::vector<ValueId>& out) {
+// `inside` are the blocks that `b` lies in, the body of the node asked about first.
+void outside_values(const Lookup& l, const ir::Block& b, std::vector<const ir::Block*>& inside,
+                    std::vector<ValueId>& out) {
+  inside.push_back(&b);
   const auto use = [&](ValueId v) {
-    if (l.top(v) >= 0) out.push_back(v);
+    if (std::find(inside.begin(), inside.end(), l.block(v)) == inside.end()) out.push_back(v);
   };
   for (const Node& n : b.nodes) {
     for (ValueId v : n.operands) use(v);
-    if (n.body) outside_values(l, *n.body, out);
+    if (n.body) outside_values(l, *n.body, inside, out);
   }
   for (ValueId v : b.yields) use(v);
+  inside.pop_back();
 }
 }  // namespace
 
 std::vector<ValueId> all_operands(const Lookup& l, const Node& n) {
   std::vector<ValueId> out = n.operands;
-  if (n.body) outside_values(l, *n.body, out);
+  std::vector<const ir::Block*> inside;
+  if (n.body) outside_values(l, *n.body, inside, out);
   return out;
 }
 

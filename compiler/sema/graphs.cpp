@@ -30,6 +30,16 @@ StoragePtr conflict(const GraphObject::Node& a, const GraphObject::Node& b) {
 
 std::string label(const StoragePtr& s) { return s->name.empty() ? "an array" : "`" + s->name + "`"; }
 
+// Whether a node was captured with a name of this array.
+bool names(const GraphObject& g, const StoragePtr& s) {
+  bool found = false;
+  for (const auto& n : g.nodes)
+    for (const auto& seen : n.seen)
+      if (const auto v = seen.var.lock(); v && v->changes == seen.changes)
+        for_each_array(v->value, [&](const ArrayPtr& a) { found = found || a->storage == s; });
+  return found;
+}
+
 // The nodes that come before `from` by the declared edges; none below `first` is of interest.
 std::vector<bool> before(const std::vector<GraphObject::Node>& nodes, int from, int first) {
   std::vector<int> stack{from};
@@ -401,9 +411,13 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
     bool used = false;
     for (const auto& n : g.nodes)
       used = used || contains(n.reads, from.array->storage) || contains(n.writes, from.array->storage);
-    if (!used)
+    if (!used) {
+      // Before running, what is computed from unknown values is not followed; and what a node only names, for
+      // something that nobody needs, may be rebound without effect.
+      if (!running() || names(g, from.array->storage)) continue;
       return fail(ErrorKind::Capture, "E0706", fmt::format("no node uses `{}`", this->written(r.from->span)),
                   r.from->span);
+    }
     if (from.array->storage->placement != to.array->storage->placement)
       return fail(ErrorKind::Capture, "E0706", "rebinding needs the same placement on both sides", r.span);
     pairs.emplace_back(from.array->storage, to.array->storage);

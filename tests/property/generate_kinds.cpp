@@ -111,7 +111,8 @@ void Generator::kernel_statement(Context& c, Block& out) {
   if (chance(0.2)) {  // a number that a call gives, whose `mut` argument is read
                       // before it
     const Dims zero;
-    for (const Signature& s : signatures_)
+    const auto known = signatures_;  // drawing arguments may add to them
+    for (const Signature& s : known)
       if (s.returns && s.dtype == t && s.shape.empty())
         if (const auto a = call_again(c, s)) e.args[2] = *a;
   }

@@ -199,10 +199,13 @@ Value Model::evaluate(const Expr& e, Environment& env) {
       return r;
     case K::Choose: {
       const Value c = evaluate(e.args[0], env);
-      const Value a = evaluate(e.args[1], env), b = evaluate(e.args[2], env);
+      const bool first = decide(c);
+      Environment elsewhere = apart(env);  // of the arm that is not taken, which is looked at all the same
+      const Value a = evaluate(e.args[1], first ? env : elsewhere);
+      const Value b = evaluate(e.args[2], first ? elsewhere : env);
       if (!a.array() || !b.array() || a.a.dtype != b.a.dtype || a.a.shape != b.a.shape)
         throw Invalid("branches");
-      r = settled(decide(c) ? a : b);
+      r = settled(first ? a : b);
       break;
     }
     case K::Load: {
