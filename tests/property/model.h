@@ -69,6 +69,7 @@ class Model {
   std::map<int64_t, Value> files_;
   bool broken_ = false;  // a `break` on its way to its loop
   int trying_ = 0, calls_ = 0;
+  int device_ = 0;                // bodies now open on a condition of the device
   std::set<std::string> active_;  // functions that are being called: there is no recursion
 
   Binding* find(Environment& env, const std::string& name);

@@ -60,6 +60,9 @@ void Model::run(const Stmt& s, Environment& env) {
       for (size_t k = env.scopes.size(); k-- > env.sealed;)
         if (auto it = env.scopes[k].find(s.name); it != env.scopes[k].end()) {
           if (!it->second.variable) throw Invalid("not rebound");
+          // From there on it has a dtype, which the model does not follow.
+          if (device_ > 0 && value_of(it->second).number())
+            throw Invalid("a number that a device body rebinds");
           if (s.op != "=") v = apply_binary(s.op.substr(0, 1), value_of(it->second), v);
           it->second.slot = std::make_shared<Slot>(Slot{settled(std::move(v))});
           return;
@@ -236,12 +239,14 @@ void Model::branch(const Stmt& s, Environment& env) {
   const Value c = evaluate(s.value, env);
   const bool yes = decide(c), device = c.array();
   const Environment before = device ? apart(env) : Environment{};
+  device_ += device;
   if (trying_ < 2) {
     try_out(yes ? s.other : s.body, env);
   }
   env.scopes.emplace_back();
   run(yes ? s.body : s.other, env);
   env.scopes.pop_back();
+  device_ -= device;
   if (!device) return;
   if (broken_) throw Invalid("a break that the device decides");
   keeps_form(before, env);
