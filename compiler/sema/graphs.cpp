@@ -30,14 +30,15 @@ StoragePtr conflict(const GraphObject::Node& a, const GraphObject::Node& b) {
 
 std::string label(const StoragePtr& s) { return s->name.empty() ? "an array" : "`" + s->name + "`"; }
 
-// Whether a node was captured with a name of this array.
+// Whether a node was captured with the name of this array. Of a record or a list, nobody knows which part it
+// named.
 bool names(const GraphObject& g, const StoragePtr& s) {
-  bool found = false;
   for (const auto& n : g.nodes)
     for (const auto& seen : n.seen)
-      if (const auto v = seen.var.lock(); v && v->changes == seen.changes)
-        for_each_array(v->value, [&](const ArrayPtr& a) { found = found || a->storage == s; });
-  return found;
+      if (const auto v = seen.var.lock();
+          v && v->changes == seen.changes && v->value.is_array() && v->value.array->storage == s)
+        return true;
+  return false;
 }
 
 // The nodes that come before `from` by the declared edges; none below `first` is of interest.

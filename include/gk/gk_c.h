@@ -123,7 +123,8 @@ typedef enum gk_dtype {
   GK_F16,
   GK_BF16,
   GK_F32,
-  GK_F64
+  GK_F64,
+  GK_DTYPE_INT = 0x7fffffff /* no dtype: gives the type all values of an int, so that others are E0202 */
 } gk_dtype;
 
 gk_error* gk_tensor_empty(gk_context* c, gk_dtype t, int rank, const int64_t* shape, gk_tensor** out);

@@ -56,16 +56,17 @@ std::vector<Visible> Generator::visible(Context& c) {
       const bool outside = k < c.env.sealed;
       const Value& v = value_of(b);
       const Expr n = name_of(name);
-      out.push_back({n, &v, b.place, b.variable && !outside, outside});
+      const auto kept = [&](const Value& part) { return std::shared_ptr<const Value>(b.slot, &part); };
+      out.push_back({n, kept(v), b.place, b.variable && !outside, outside});
       if (v.kind == Value::Kind::Record)
         for (size_t f = 0; f < v.names.size(); ++f)
-          out.push_back({field(n, v.names[f]), &v.parts[f], b.place, false, outside});
+          out.push_back({field(n, v.names[f]), kept(v.parts[f]), b.place, false, outside});
       if (v.kind == Value::Kind::List || v.kind == Value::Kind::Tuple)
         for (size_t i = 0; i < v.parts.size(); ++i) {
           int64_t at = static_cast<int64_t>(i);
           if (v.kind == Value::Kind::List && chance(0.2)) at -= static_cast<int64_t>(v.parts.size());
           out.push_back(
-              {element(n, at), &v.parts[i], b.place && v.kind == Value::Kind::List, false, outside});
+              {element(n, at), kept(v.parts[i]), b.place && v.kind == Value::Kind::List, false, outside});
         }
     }
   return out;

@@ -3,6 +3,7 @@
 // extents, dtypes and ranges are right by construction. Not for wrong programs: those are fuzzed elsewhere.
 #pragma once
 
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ struct Context {
 /// A name, a field or an element that can be used, and what it is just now.
 struct Visible {
   Expr expr;
-  const Value* value = nullptr;
+  std::shared_ptr<const Value> value;  // stays, also when a later statement gives the name another
   bool place = false;
   bool variable = false;  // a name that can be rebound here
   bool outside = false;   // of a scope around the capture
