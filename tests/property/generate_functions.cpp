@@ -100,7 +100,7 @@ std::optional<Signature> Generator::new_function(Context& c, bool returns, DType
     Wanted w;
     Value v;
     const int kind = k == 0 && !returns ? 0 : pick(10);
-    std::vector<const Value*> records;
+    std::vector<std::shared_ptr<const Value>> records;
     for (const Visible& x : visible(c))
       if (x.value->kind == Value::Kind::Record && !x.value->text.empty()) records.push_back(x.value);
     if (kind < 6) {
