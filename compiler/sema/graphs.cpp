@@ -101,7 +101,7 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
     Evaluator& ev;
     ~Watch() { ev.seen_ = nullptr; }
   } watch{*this};
-  seen_ = &seen;
+  seen_ = &seen;  // cppcheck-suppress danglingLifetime // `watch` takes it back, whatever way out is taken
   {
     auto inner = std::make_shared<Scope>();
     inner->parent = scope;

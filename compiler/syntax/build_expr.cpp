@@ -143,15 +143,16 @@ antlrcpp::Any Builder::visitBinaryExpr(P::BinaryExprContext* c) {
 
 /// For the comparisons in a row of which `last` is the last.
 Error Builder::chained(P::BinaryExprContext* last) const {
-  std::vector<P::BinaryExprContext*> links;  // from left to right
-  for (auto* link = last; link != nullptr && is_comparison(binary_op(link->op->getType()));
+  std::vector<P::BinaryExprContext*> links{last};  // from left to right
+  for (auto* link = dynamic_cast<P::BinaryExprContext*>(last->expr(0));
+       link != nullptr && is_comparison(binary_op(link->op->getType()));
        link = dynamic_cast<P::BinaryExprContext*>(link->expr(0)))
     links.insert(links.begin(), link);
   auto sign = [](P::BinaryExprContext* link) { return spelling(binary_op(link->op->getType())); };
   auto words = [&](P::ExprContext* x) { return text(span(x)); };
   // x > 0 & x < 2 is (x > (0 & x)) < 2: the comparisons were meant to be the operands.
   std::string split, both, masks;
-  std::string left = words(links[0]->expr(0)), operand = left;
+  std::string left = words(links.front()->expr(0)), operand = left;
   bool splits = true;
   for (P::BinaryExprContext* link : links) {
     auto* middle = dynamic_cast<P::BinaryExprContext*>(link->expr(1));
@@ -166,9 +167,9 @@ Error Builder::chained(P::BinaryExprContext* last) const {
     left = bits ? words(middle->expr(1)) : right;
     operand = right;
   }
-  Error e = syntax_error("E0106", "comparisons do not chain", span(links[1]->op))
+  Error e = syntax_error("E0106", "comparisons do not chain", span((*std::next(links.begin()))->op))
                 .mark("second comparison")
-                .label(span(links[0]->op), "first comparison");
+                .label(span(links.front()->op), "first comparison");
   if (splits)
     return std::move(e)
         .note("`&`, `^` and `|` bind more tightly than comparisons")

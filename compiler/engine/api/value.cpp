@@ -80,8 +80,8 @@ Result<int64_t> Value::try_as_int() const {
     if (dtype_ == DType::U64 && int_ < 0) return no_number(*this, "int64_t");
     return int_;
   }
-  if (!(std::trunc(float_) == float_ && float_ >= -0x1p63 && float_ < 0x1p63))
-    return no_number(*this, "int64_t");
+  constexpr double kEnd = 9223372036854775808.0;  // 2**63
+  if (std::trunc(float_) != float_ || float_ < -kEnd || float_ >= kEnd) return no_number(*this, "int64_t");
   return static_cast<int64_t>(float_);
 }
 
