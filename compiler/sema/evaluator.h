@@ -336,6 +336,8 @@ class Evaluator {
   Result<Value> run_fn_body(const syntax::FnDef& fn, const ScopePtr& inner);
   Result<Value> launch_kernel(const Callable& c, Call& call, int64_t threads);
   KernelOptions kernel_options(const ScopePtr& scope);
+  Result<std::map<int, Value>> kernel_numbers(std::shared_ptr<const LoweredKernel> kernel,
+                                              const std::vector<KernelArg>& args, const Call& call);
   Result<void> check_overlap(const Call& call);
   Result<Value> conform(const Value& v, const syntax::TypeExpr& t, const ScopePtr& scope, bool bind_dims,
                         Span span, const std::string& what);

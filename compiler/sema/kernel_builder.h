@@ -13,21 +13,26 @@
 
 namespace gk::sema {
 
-/// A scalar inside a kernel: a constant, or an SSA value. Weak: it has no dtype of its own and takes that of
-/// what it meets: host numbers, which are constants (`value` as host_number gives them), and indices,
-/// extents, numbers given to parameters without a type and what is computed from these, in i64 and f64.
+/// A scalar inside a kernel: a constant, a number that the host computes at each launch, or an SSA value.
+/// Weak: it has no dtype of its own and takes that of what it meets: host numbers (constants, with `value` as
+/// host_number gives them, and those of a launch, with their node), and indices and what is computed from
+/// them, in i64 and f64.
 struct Operand {
   DType dtype = DType::I64;
   bool weak = false;
   Scalar value{};  // of a constant
   int ssa = -1;
+  int node = -1;  // of KernelNumbers
   Span span{};
   bool host() const { return weak && ssa < 0; }
+  bool constant() const { return host() && node < 0; }
+  bool of_launch() const { return host() && node >= 0; }
   /// Of a weak SSA integer: what it lies between, where that is known.
   struct Range {
     double low, high;
   };
   std::optional<Range> range;
+  bool undecided = false;  // a local whose dtype will follow from what is assigned to it
   // What is known of its range: it equals the dimension `is_dim`; 0 <= it < dimension `below_dim`; 0 <= it <
   // below.
   std::string is_dim, below_dim;
@@ -128,11 +133,14 @@ class KernelBuilder {
   Result<Operand> lower_if_value(const IfParts& parts);
   Result<Operand> lower_block_value(const Block& b);
   Result<Operand> lower_stmt_value(const Stmt& s, Span block);
-  Result<int> lower_condition(const Expr& e, std::string_view what);
+  Result<Operand> lower_condition(const Expr& e, std::string_view what);
 
   // arithmetic
   Operand strengthen(const Operand& v) const;
   Result<Scalar> fit(const Operand& v, DType t) const;
+  Operand of_launch(int node, Span span) const;
+  int node_of(const Operand& host);
+  Result<int> number(const Operand& v, DType t, bool convert);
   Result<int> convert(const Operand& v, DType t);
   Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
   Result<DType> common(const Operand& a, const Operand& b, std::string_view what, Span span) const;
@@ -160,10 +168,28 @@ class KernelBuilder {
   std::shared_ptr<ir::Kernel> kernel_;
   ir::KBlock* block_ = nullptr;
   std::vector<std::map<std::string, Name>> scopes_;
-  int loop_depth_ = 0;   // loops that a `break` here could leave
-  int value_depth_ = 0;  // inside a block whose value is used
-  int returned_ = -1;    // local that is true once `return` was met; -1: the kernel has none
-  bool ended_ = false;   // the rest of the block cannot be reached
+  int loop_depth_ = 0;                 // loops that a `break` here could leave
+  int value_depth_ = 0;                // inside a block whose value is used
+  int returned_ = -1;                  // local that is true once `return` was met; -1: the kernel has none
+  bool ended_ = false;                 // the rest of the block cannot be reached
+  std::vector<NumberGuard> guards_;    // the host's conditions that hold here
+  std::optional<NumberGuard> leaves_;  // of the `if` just lowered: what holds where it did not leave
+};
+
+/// While it lives, `condition` is known to be `holds`, where the host knows it.
+class Guarded {
+ public:
+  Guarded(std::vector<NumberGuard>& guards, const Operand& condition, bool holds)
+      : guards_(guards), before_(guards.size()) {
+    if (condition.of_launch()) guards_.push_back({condition.node, holds});
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  ~Guarded() { guards_.resize(before_); }
+
+ private:
+  std::vector<NumberGuard>& guards_;
+  size_t before_;
 };
 
 /// What a choice between two weak integers lies between.

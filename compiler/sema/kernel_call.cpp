@@ -120,8 +120,7 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       if (!a.is_mut) a.value = std::move(*r);
     } else {
       GK_TRY(a.value, settled(a.value, a.span));
-      k.weak = a.value.is_scalar() && a.value.weak && a.value.scalar.dtype != DType::U64;
-      if (a.value.is_scalar()) a.value.weak = a.value.constant = false;
+      k.weak = a.value.is_scalar() && a.value.weak;
     }
     k.is_array = a.value.is_array();
     if (a.value.is_scalar()) {
@@ -134,7 +133,7 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
     if (a.value.is_array())
       k.type = a.value.array->type;
     else
-      k.type.dtype = a.value.scalar.dtype;
+      k.type.dtype = k.weak && a.value.scalar.dtype == DType::U64 ? DType::I64 : a.value.scalar.dtype;
     key += fmt::format("{}{}{}{};", k.is_array ? "a" : "s", k.weak ? "w" : "", name(k.type.dtype),
                        k.type.rank());
     args.push_back(std::move(k));
@@ -163,10 +162,14 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       return fail(ErrorKind::Shape, "E0306", "a kernel has eight axes at most", e->span);
     attrs.shape.push_back(d.is_known() ? d.value : 0);
   }
+  GK_TRY(auto numbers, kernel_numbers(lowered, args, call));
   std::vector<ArrayPtr> operands;
   std::vector<ir::Type> results;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    GK_TRY(auto a, as_array(call.args[i].value, args[i].type.dtype, call.args[i].span));
+    const Value zero = Value::of_scalar(Scalar{args[i].type.dtype, 0, 0});
+    const auto given = numbers.find(static_cast<int>(i));
+    const Value& v = !args[i].weak ? call.args[i].value : given != numbers.end() ? given->second : zero;
+    GK_TRY(auto a, as_array(v, args[i].type.dtype, call.args[i].span));
     operands.push_back(a);
     if (call.args[i].is_mut) results.push_back(a->type);
   }
@@ -192,6 +195,13 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
         Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value),
         call.span));
   for (const auto& d : extents) node.operands.push_back(trace_->param(Scalar::of_int(d.value), call.span));
+  // A number's parameter stands behind all others, or is the argument's own.
+  for (const auto& [param, number] : numbers) {
+    if (param < static_cast<int>(args.size())) continue;
+    GK_TRY(auto a, as_array(number, number.scalar.peek().dtype, call.span));
+    GK_TRY(auto id, value_of(a, call.span));
+    node.operands.push_back(id);
+  }
   node.attrs = std::move(attrs);
   auto ids = trace_->append_node(std::move(node), results);
   size_t k = 0;
@@ -202,6 +212,40 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
     GK_CHECK(overwrite(a.place->array, fresh, call.span));
   }
   return Value::none();
+}
+
+/// What the host computes for this launch, by the parameter that takes it. See Note [Kernel numbers].
+Result<std::map<int, Value>> Evaluator::kernel_numbers(std::shared_ptr<const LoweredKernel> kernel,
+                                                       const std::vector<KernelArg>& args, const Call& call) {
+  // Noted as a step, so that a later call of a captured function computes its own.
+  struct Work {
+    std::shared_ptr<const LoweredKernel> kernel;
+    std::vector<std::optional<int64_t>> extents;
+    size_t params;
+  };
+  const KernelNumbers& numbers = kernel->numbers;
+  auto work = std::make_shared<Work>(Work{kernel, {}, args.size()});
+  for (const auto& e : numbers.extent_leaves()) {
+    const ir::Dim& d = args[static_cast<size_t>(e.param)].type.dims[static_cast<size_t>(e.axis)];
+    work->extents.push_back(d.is_known() ? std::optional(d.value) : std::nullopt);
+  }
+  std::map<int, Value> out;
+  for (const auto& use : numbers.uses()) {
+    const std::vector<int> params = numbers.arguments_of(use);
+    std::vector<Value> given;
+    for (int p : params) given.push_back(call.args[static_cast<size_t>(p)].value);
+    HostStep step = [work, use, params](Evaluator&, const std::vector<Value>& values) -> Result<Value> {
+      std::vector<std::optional<Scalar>> arguments(work->params);
+      for (size_t i = 0; i < params.size(); ++i)
+        if (values[i].known) arguments[static_cast<size_t>(params[i])] = values[i].scalar.peek();
+      GK_TRY(auto number, work->kernel->numbers.value(use, {arguments, work->extents}));
+      return number ? Value::of_scalar(*number) : Value::unknown_scalar(use.dtype);
+    };
+    auto number = comes_from_call(given) ? on_host(given, std::move(step)) : step(*this, given);
+    if (!number) return fail(std::move(number.error()).label(call.span, "in this launch"));
+    out[use.param] = std::move(*number);
+  }
+  return out;
 }
 
 }  // namespace gk::sema

@@ -11,6 +11,7 @@
 
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/type.h"
+#include "compiler/sema/kernel_numbers.h"
 #include "compiler/syntax/ast.h"
 
 namespace gk::sema {
@@ -20,7 +21,7 @@ struct KernelArg {
   bool is_array = false;
   ir::Type
       type;  // scalar: dims empty. Array: extents may be unknown; a rank-0 device array is an array of rank 0
-  bool weak = false;  // a scalar without a dtype of its own, of i64 or f64
+  bool weak = false;  // a host number: the dtype is its kind, I64 (also for larger ones), F64 or Bool
 };
 
 /// What a name outside a kernel stands for.
@@ -58,6 +59,9 @@ struct LoweredKernel {
   int first_axis_param = 0;
   std::vector<std::string> dim_names;  // names bound by the signature (f32[n]) with where they come from
   std::vector<ExtentParam> dim_sources;
+  // The last parameters, and those of the user's that are host numbers: Note [Kernel numbers]. A host number
+  // that has no use with its parameter is not read by it.
+  KernelNumbers numbers;
 };
 
 /// Checks the arguments against the signature as far as it is known: kinds, dtypes, ranks, literal and const

@@ -11,7 +11,7 @@ using syntax::UnaryOp;
 /// True when 0 <= index < extent whatever the run brings. Equal dimension names are equal extents, since
 /// every call passes check_kernel_args.
 bool KernelBuilder::in_range(const Operand& index, const KernelExtent& extent) const {
-  if (extent.fixed >= 0 && index.host()) return index.value.i >= 0 && index.value.i < extent.fixed;
+  if (extent.fixed >= 0 && index.constant()) return index.value.i >= 0 && index.value.i < extent.fixed;
   if (extent.fixed >= 0) return index.below >= 0 && index.below <= extent.fixed;
   return !extent.name.empty() && index.below_dim == extent.name;
 }
@@ -41,7 +41,7 @@ Result<KernelBuilder::Element> KernelBuilder::element(int param, const std::vect
     }
     const KernelExtent& extent = info.extents[axis];
     // A negative literal counts from the end; a negative value at run time is out of range.
-    if (v.host() && v.dtype != DType::U64 && v.value.i < 0) {
+    if (v.constant() && v.dtype != DType::U64 && v.value.i < 0) {
       if (extent.fixed >= 0) {
         v.value.i += extent.fixed;
       } else {

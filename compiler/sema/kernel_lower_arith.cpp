@@ -15,7 +15,9 @@ namespace {
 
 std::string describe(const Operand& v) {
   if (!v.weak) return std::string(name(v.dtype));
-  return is_bool(v.dtype) ? "bool" : gk::is_float(v.dtype) ? "a float literal" : "an integer literal";
+  if (is_bool(v.dtype)) return "bool";
+  return fmt::format("{} {}", gk::is_float(v.dtype) ? "a float" : "an integer",
+                     v.constant() ? "literal" : "without a dtype");
 }
 
 /// "add f32 and bool"
@@ -56,11 +58,12 @@ bool needs_number(ir::Op op) {
          op == ir::Op::Sign || is_rounding(op) || is_shift(op) || needs_float(op);
 }
 
-/// Whether a weak SSA integer is known to fit.
+/// Whether a weak SSA integer is known to fit, or will be of the dtype that it meets.
 bool adopts(const Operand& v, DType t) {
   if (!v.weak || v.ssa < 0 || is_bool(v.dtype) || is_bool(t)) return false;
   if (gk::is_float(t)) return true;
   if (!is_integer(v.dtype)) return false;
+  if (v.undecided) return true;
   const int width = bits(t) - (is_signed(t) ? 1 : 0);
   const double most = std::ldexp(1.0, width) - 1, least = is_signed(t) ? -std::ldexp(1.0, width) : 0;
   return t == DType::I64 || (v.range && v.range->low >= least && v.range->high <= most && bits(t) < 64);
@@ -68,6 +71,7 @@ bool adopts(const Operand& v, DType t) {
 
 std::optional<Operand::Range> range_of(const Operand& v) {
   if (v.ssa >= 0) return v.range;
+  if (v.of_launch()) return std::nullopt;
   if (!is_integer(v.value.dtype)) return std::nullopt;
   const double d = v.value.as_double();
   return Operand::Range{d, d};
@@ -111,8 +115,61 @@ Result<Scalar> KernelBuilder::fit(const Operand& v, DType t) const {
   return fail(std::move(e));
 }
 
+Operand KernelBuilder::of_launch(int node, Span span) const {
+  Operand v;
+  v.weak = true;
+  v.node = node;
+  v.dtype = out_.numbers.kind(node);
+  v.span = span;
+  return v;
+}
+
+int KernelBuilder::node_of(const Operand& host) {
+  return host.node >= 0 ? host.node : out_.numbers.number(host.value);
+}
+
+/// A number of the launch in `t`. What a parameter or an extent holds already is read there.
+Result<int> KernelBuilder::number(const Operand& v, DType t, bool convert) {
+  KernelNumbers& numbers = out_.numbers;
+  if (!convert)
+    if (auto kinds = host_fit(Scalar{v.dtype, 0, 0.5}, t); !kinds)
+      return fail(std::move(kinds.error()).at(v.span));
+  const bool exact = t == DType::I64 || t == DType::F32 || t == DType::F64;
+  if (numbers.is_extent(v.node) && exact) {
+    ir::KInst i = inst(ir::KKind::Extent, DType::I64, v.span);
+    i.param = numbers.param_of(v.node);
+    i.axis = numbers.axis_of(v.node);
+    const int ssa = emit(std::move(i));
+    if (t == DType::I64) return ssa;
+    ir::KInst c = inst(ir::KKind::Cast, t, v.span);
+    c.args = {ssa};
+    return emit(std::move(c));
+  }
+  const int next = static_cast<int>(kernel_->params.size());
+  const bool own = numbers.is_argument(v.node) && t == v.dtype && !convert;
+  const int param = numbers.use(v.node, t, convert, guards_, own ? numbers.param_of(v.node) : next, v.span);
+  if (param == next) {
+    if (numbers.uses().size() > kMaxKernelNumbers)
+      return fail(
+          make_error(ErrorKind::Unsupported, "E0405",
+                     fmt::format("a kernel computes with more than {} different numbers of its launch",
+                                 kMaxKernelNumbers),
+                     v.span)
+              .help("give the parameters that are numbers a dtype, for example `f32`"));
+    ir::KParam p;
+    p.kind = ir::KParam::Kind::Scalar;
+    p.dtype = t;
+    p.name = fmt::format("number.{}", next);
+    kernel_->params.push_back(std::move(p));
+  }
+  ir::KInst i = inst(ir::KKind::ScalarParam, t, v.span);
+  i.param = param;
+  return emit(std::move(i));
+}
+
 /// To `t`, which the value's dtype promotes to; host numbers must fit.
 Result<int> KernelBuilder::convert(const Operand& v, DType t) {
+  if (v.of_launch()) return number(v, t, false);
   if (v.host()) {
     GK_TRY(Scalar s, fit(v, t));
     return constant(s, v.span);
@@ -134,7 +191,7 @@ Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const st
                              fmt::format("{} is {} and cannot take {}", what, name(t), name(v.dtype)), v.span)
                       .help(fmt::format("convert the value: `{}({})`", name(t), text_of(v.span))));
   }
-  if (v.host()) {
+  if (v.constant()) {
     auto fitted = host_fit(v.value, t);
     if (!fitted) return fail(fitting_help(std::move(fitted.error()).at(v.span), v.value, t, nullptr));
   }
@@ -247,6 +304,17 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
+  const bool all_constant =
+      std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.constant(); });
+  if (all_host && !all_constant) {
+    std::vector<int> nodes;
+    std::vector<DType> kinds;
+    for (const Operand& a : args) {
+      nodes.push_back(node_of(a));
+      kinds.push_back(out_.numbers.kind(nodes.back()));
+    }
+    return of_launch(out_.numbers.apply(op, nodes, host_dtype(op, kinds), span), span);
+  }
   bool may_fault =
       all_host && !ir::info(op).pure && is_integer(t) && op != ir::Op::Pow && args[1].value.i == 0;
   if (all_host && !may_fault) {
@@ -278,12 +346,19 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
   }
   Operand r = ssa_operand(emit(std::move(i)), result, span);
   r.weak = weak && !is_bool(result);
+  r.undecided = r.weak && std::any_of(args.begin(), args.end(), [](const Operand& a) { return a.undecided; });
   if (r.weak && op == ir::Op::Where) r.range = either(args[1], args[2]);
   return r;
 }
 
 /// The conversion that the user writes.
 Result<Operand> KernelBuilder::cast(const Operand& v, DType t, Span span) {
+  if (v.of_launch()) {
+    GK_TRY(int ssa, number(v, t, true));
+    Operand r = ssa_operand(ssa, t, span);
+    if (t == DType::I64) r.is_dim = v.is_dim;
+    return r;
+  }
   if (v.host()) {
     Operand r;
     r.dtype = t;

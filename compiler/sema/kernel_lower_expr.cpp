@@ -126,28 +126,23 @@ Result<Operand> KernelBuilder::lower_name(const Expr& e) {
     case Name::Kind::Variable: {
       Operand v =
           ssa_operand(get(n->index, e.span), kernel_->locals[static_cast<size_t>(n->index)].dtype, e.span);
-      v.weak = n->adopting && !local_dtypes_.locals[n->adopting].dtype;
+      v.weak = v.undecided = n->adopting && !local_dtypes_.locals[n->adopting].dtype;
       return v;
     }
     case Name::Kind::Dimension: {
       LoweredKernel::ExtentParam source = signature_.dim_sources[static_cast<size_t>(n->index)];
-      ir::KInst i = inst(ir::KKind::Extent, DType::I64, e.span);
-      i.param = source.param;
-      i.axis = source.axis;
-      Operand v = ssa_operand(emit(std::move(i)), DType::I64, e.span);
+      Operand v = of_launch(out_.numbers.extent(source.param, source.axis), e.span);
       v.is_dim = e.text;
-      v.weak = true;
       return v;
     }
     case Name::Kind::Parameter: break;
   }
   const KernelParamInfo& info = param_info(n->index);
+  if (info.weak) return of_launch(out_.numbers.argument(n->index, info.dtype), e.span);
   if (!info.is_buffer) {
     ir::KInst i = inst(ir::KKind::ScalarParam, info.dtype, e.span);
     i.param = n->index;
-    Operand v = ssa_operand(emit(std::move(i)), info.dtype, e.span);
-    v.weak = info.weak;
-    return v;
+    return ssa_operand(emit(std::move(i)), info.dtype, e.span);
   }
   if (info.extents.empty()) return load(Element{n->index, {}, false, e.span});
   return fail(make_error(ErrorKind::Type, "E0202",
@@ -185,12 +180,21 @@ Result<Operand> KernelBuilder::lower_binary(const Expr& e) {
 Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   bool is_and = e.binary == BinaryOp::And;
   std::string_view word = is_and ? "and" : "or";
-  GK_TRY(int a, lower_condition(*e.lhs, word));
+  GK_TRY(Operand left, lower_condition(*e.lhs, word));
+  Operand second;
   int b = -1;
   GK_TRY(auto right, filled([&]() -> Result<void> {
-           GK_TRY(b, lower_condition(*e.rhs, word));
+           const Guarded guarded(guards_, left, is_and);
+           GK_TRY(second, lower_condition(*e.rhs, word));
+           if (left.host() && second.host()) return {};
+           GK_TRY(b, convert(second, DType::Bool));
            return {};
          }));
+  if (left.host() && second.host() && is_pure(*right)) {
+    splice(*right);
+    return apply(is_and ? ir::Op::And : ir::Op::Or, {left, second}, e.span);
+  }
+  GK_TRY(int a, convert(left, DType::Bool));
   if (is_pure(*right)) {
     splice(*right);
     return apply(is_and ? ir::Op::And : ir::Op::Or,
@@ -211,13 +215,13 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   return ssa_operand(get(result, e.span), DType::Bool, e.span);
 }
 
-Result<int> KernelBuilder::lower_condition(const Expr& e, std::string_view what) {
+Result<Operand> KernelBuilder::lower_condition(const Expr& e, std::string_view what) {
   GK_TRY(Operand v, lower_expr(e));
   if (!is_bool(v.dtype))
     return fail(make_error(ErrorKind::Type, "E0201",
                            fmt::format("`{}` needs a bool, not {}", what, name(v.dtype)), e.span)
                     .help(fmt::format("compare it: `{} != 0`", as_operand(text_of(e.span)))));
-  return convert(v, DType::Bool);
+  return v;
 }
 
 Result<Operand> KernelBuilder::lower_call(const Expr& e) {
@@ -282,13 +286,15 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
 Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   if (!p.other && !p.other_stmt && !p.other_expr)
     return fail(make_error(ErrorKind::Type, "E0202", "an `if` whose value is used needs an `else`", p.span));
-  GK_TRY(int condition, lower_condition(*p.condition, "if"));
+  GK_TRY(Operand condition, lower_condition(*p.condition, "if"));
   Operand a, b;
   GK_TRY(auto then, filled([&]() -> Result<void> {
+           const Guarded guarded(guards_, condition, true);
            GK_TRY(a, lower_block_value(*p.then));
            return {};
          }));
   GK_TRY(auto other, filled([&]() -> Result<void> {
+           const Guarded guarded(guards_, condition, false);
            if (p.other) {
              GK_TRY(b, lower_block_value(*p.other));
            } else if (p.other_stmt) {
@@ -302,8 +308,17 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
                          fmt::format("give {} in one branch and {} in the other", name(strengthen(a).dtype),
                                      name(strengthen(b).dtype)),
                          p.span));
+  const bool pure = is_pure(*then) && is_pure(*other) && then->insts.size() <= kMaxSelected &&
+                    other->insts.size() <= kMaxSelected;
+  if (pure && condition.host() && a.host() && b.host()) {
+    splice(*then);
+    splice(*other);
+    return apply(ir::Op::Where, {condition, a, b}, p.span);
+  }
+  GK_TRY(int decides, convert(condition, DType::Bool));
   const bool weak = a.weak && b.weak && !is_bool(t);
-  auto finish = [&](ir::KBlock& block, const Operand& v) -> Result<int> {
+  auto finish = [&](ir::KBlock& block, const Operand& v, bool holds) -> Result<int> {
+    const Guarded guarded(guards_, condition, holds);
     ir::KBlock* outer = block_;
     block_ = &block;
     Result<int> r = convert(v, t);
@@ -315,17 +330,18 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
     Operand v = ssa_operand(ssa, t, p.span);
     v.weak = weak;
     if (weak) v.range = either(a, b);
+    v.undecided = weak && (a.undecided || b.undecided);
     return v;
   };
-  GK_TRY(int x, finish(*then, a));
-  GK_TRY(int y, finish(*other, b));
+  GK_TRY(int x, finish(*then, a, true));
+  GK_TRY(int y, finish(*other, b, false));
   if (is_pure(*then) && is_pure(*other) && then->insts.size() <= kMaxSelected &&
       other->insts.size() <= kMaxSelected) {
     splice(*then);
     splice(*other);
     ir::KInst i = inst(ir::KKind::Compute, t, p.span);
     i.op = ir::Op::Where;
-    i.args = {condition, x, y};
+    i.args = {decides, x, y};
     return chosen(emit(std::move(i)));
   }
   int result = new_local(t, "if");
@@ -338,7 +354,7 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   put(*then, x);
   put(*other, y);
   ir::KInst i = inst(ir::KKind::If, DType::Bool, p.span);
-  i.args = {condition};
+  i.args = {decides};
   i.blocks.push_back(std::move(then));
   i.blocks.push_back(std::move(other));
   emit(std::move(i));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/sema/habits.h"
 #include "compiler/sema/kernel_builder.h"
@@ -48,9 +49,12 @@ Result<void> KernelBuilder::lower_block(const Block& b) {
 
 Result<void> KernelBuilder::lower_statements(const std::vector<syntax::StmtPtr>& stmts, size_t begin,
                                              size_t end) {
+  const Guarded outer(guards_, {}, true);
   for (size_t i = begin; i < end; ++i) {
     const Stmt& s = *stmts[i];
+    leaves_.reset();
     GK_CHECK(lower_statement(s));
+    if (const auto held = std::exchange(leaves_, std::nullopt)) guards_.push_back(*held);
     if (ended_) {
       // What follows is checked like any text, and dropped: nothing may stand after a jump.
       GK_TRY(auto dropped, filled([&] { return lower_statements(stmts, i + 1, end); }));
@@ -166,7 +170,7 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
     Name n;
     n.span = b.name_span;
     if (s.bind == BindKind::Const) {
-      if (v.ssa >= 0)
+      if (v.ssa >= 0 || v.node >= 0)
         return fail(make_error(ErrorKind::Type, "E0202",
                                fmt::format("`{}` is not known at compile time", b.name), b.init->span)
                         .help("use `let`"));
@@ -197,6 +201,7 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
       n.value.weak = false;
       n.value.dtype = t;
       n.value.ssa = ssa;
+      n.value.node = -1;
       if (v.dtype != t) n.value.is_dim = n.value.below_dim = "", n.value.below = -1;
     }
     bind(b.name, std::move(n));
@@ -283,7 +288,7 @@ Result<void> KernelBuilder::assign_variable(const Stmt& s, const Name& n) {
   const ir::KLocal local = kernel_->locals[static_cast<size_t>(target.index)];
   if (s.assign_op != AssignOp::Set) {
     Operand now = ssa_operand(get(target.index, s.lhs->span), local.dtype, s.lhs->span);
-    now.weak = target.adopting && !local_dtypes_.locals[target.adopting].dtype;
+    now.weak = now.undecided = target.adopting && !local_dtypes_.locals[target.adopting].dtype;
     GK_TRY(v, apply(op_of(s.assign_op), {now, v}, s.span));
   }
   if (target.adopting) note_assigned(*target.adopting, v);
@@ -326,17 +331,22 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
   loop.args = {first, last, constant(Scalar::of_int(1), s.rhs->span)};
   ++loop_depth_;
   scopes_.emplace_back();
+  Operand turns;
+  if (from.host() && to.host()) {
+    GK_TRY(turns, apply(ir::Op::Lt, {from, to}, s.rhs->span));
+  }
   auto body = filled([&]() -> Result<void> {
+    const Guarded guarded(guards_, turns, true);
     if (s.name != "_") {
       Name n;
       n.span = s.name_span;
       n.value = ssa_operand(get(local, s.name_span), DType::I64, s.name_span);
       n.value.weak = true;
-      if (from.host() && from.value.i >= 0) {
+      if (from.constant() && from.value.i >= 0) {
         n.value.below_dim = to.is_dim;
-        if (to.host()) n.value.below = to.value.i;
+        if (to.constant()) n.value.below = to.value.i;
       }
-      if (from.host() && to.host())
+      if (from.constant() && to.constant())
         n.value.range =
             Operand::Range{static_cast<double>(from.value.i), static_cast<double>(to.value.i) - 1};
       bind(s.name, std::move(n));
@@ -353,14 +363,19 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
 
 Result<void> KernelBuilder::lower_while(const Stmt& s) {
   ir::KInst loop = inst(ir::KKind::While, DType::Bool, s.span);
-  int condition = -1;
+  Operand condition;
+  int decides = -1;
   GK_TRY(auto head, filled([&]() -> Result<void> {
            GK_TRY(condition, lower_condition(*s.rhs, "while"));
+           GK_TRY(decides, convert(condition, DType::Bool));
            return {};
          }));
-  head->result = condition;
+  head->result = decides;
   ++loop_depth_;
-  auto body = filled([&] { return lower_block(*s.body); });
+  auto body = filled([&] {
+    const Guarded guarded(guards_, condition, true);
+    return lower_block(*s.body);
+  });
   --loop_depth_;
   GK_TRY(auto block, std::move(body));
   loop.blocks.push_back(std::move(head));
@@ -370,12 +385,20 @@ Result<void> KernelBuilder::lower_while(const Stmt& s) {
 }
 
 Result<void> KernelBuilder::lower_if(const IfParts& p) {
-  GK_TRY(int condition, lower_condition(*p.condition, "if"));
+  GK_TRY(Operand condition, lower_condition(*p.condition, "if"));
   ir::KInst branch = inst(ir::KKind::If, DType::Bool, p.span);
-  branch.args = {condition};
-  GK_TRY(auto then, filled([&] { return lower_block(*p.then); }));
+  GK_TRY(int decides, convert(condition, DType::Bool));
+  branch.args = {decides};
+  bool left = false;
+  GK_TRY(auto then, filled([&]() -> Result<void> {
+           const Guarded guarded(guards_, condition, true);
+           GK_CHECK(lower_block(*p.then));
+           left = ended_;
+           return {};
+         }));
   GK_TRY(
       auto other, filled([&]() -> Result<void> {
+        const Guarded guarded(guards_, condition, false);
         if (p.other) return lower_block(*p.other);
         if (p.other_stmt) return lower_statement(*p.other_stmt);
         if (!p.other_expr) return {};
@@ -388,6 +411,8 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   branch.blocks.push_back(std::move(then));
   branch.blocks.push_back(std::move(other));
   emit(std::move(branch));
+  leaves_.reset();
+  if (left && condition.of_launch()) leaves_ = NumberGuard{condition.node, false};
   return {};
 }
 

@@ -64,6 +64,9 @@ TEST_P(ApiProcess, a_child_by_fork_gets_errors_and_does_not_hang) {
 TEST_P(ApiProcess, a_child_may_open_an_engine_of_its_own) {
   if (std::string(GetParam()).find("cuda") != std::string::npos)
     GTEST_SKIP() << "CUDA does not work after a fork";
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer ends a child that starts threads";
+#endif
   EXPECT_TRUE(all(mod.fn<gk::Tensor(gk::Tensor, float)>("axpy")(filled(2), 3), 7));
   EXPECT_EQ(in_child([&] {
               gk::EngineOptions options;

@@ -210,6 +210,7 @@ std::string Generator::new_kernel(DType t) {
   Kernel k;
   k.name = fresh("k");
   k.dtype = t;
+  k.untyped = chance(0.4);
   k.form = of(std::vector<Kernel::Form>{Kernel::Form::Map, Kernel::Form::Map, Kernel::Form::Copy,
                                         Kernel::Form::Prefix, Kernel::Form::Steps});
   const std::vector<std::string> ops = {"+", "-", "*"};

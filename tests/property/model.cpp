@@ -426,19 +426,23 @@ Value Model::call_kernel(const Kernel& k, const Expr& e, Environment& env) {
     throw Invalid("a kernel's arguments");
   if (by.array() && (by.a.dtype != k.dtype || !by.a.shape.empty())) throw Invalid("a kernel's arguments");
   const Value a = of_array(as_array(by, k.dtype));
+  const Value given = k.untyped && !by.array() ? by : a;
   auto scalar = [&](const Cell& c) { return of_array({k.dtype, {}, {c}}); };
   auto value = [&](const Cell& v, const Cell& w, const Value& s, int64_t t) {
     Environment inner;
     inner.scopes.emplace_back();
     bind(inner, "v", scalar(v), false);
     bind(inner, "w", scalar(w), false);
-    bind(inner, "a", a, false);
+    bind(inner, "a", given, false);
     bind(inner, "s", s, false);
     bind(inner, "t", of_int(t), false);
     const Value r = evaluate(k.value, inner);
     if (!r.array() || r.a.dtype != k.dtype) throw Invalid("a kernel's value");
     return r;
   };
+  // Numbers are computed, and may be out of range, whether or not there are points.
+  const bool computes = k.form == Kernel::Form::Map || k.form == Kernel::Form::Steps;
+  if (k.untyped && computes) value({}, {}, a, 0);
   Value sum = a;
   for (size_t i = 0; i < z.a.cells.size(); ++i) {
     switch (k.form) {

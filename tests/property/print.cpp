@@ -177,32 +177,32 @@ class Printer {
   }
 
   std::string kernel(const Kernel& k) {
-    const std::string t(name(k.dtype));
+    const std::string t(name(k.dtype)), a = k.untyped ? "" : ": " + t;
     switch (k.form) {
       case Kernel::Form::Map:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a{3}) over i "
             "in n {{\n  let v = x[i]\n  let w = z[i]\n  "
             "z[i] = {2}\n}}\n",
-            k.name, t, expr(k.value));
+            k.name, t, expr(k.value), a);
       case Kernel::Form::Copy:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a{3}) over i "
             "in 1 {{\n  for t in 0..n {{ z[t] = x[t] "
             "}}\n}}\n",
-            k.name, t);
+            k.name, t, "", a);
       case Kernel::Form::Prefix:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  var "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a{3}) over i in n {{\n  var "
             "s = a\n"
             "  for t in 0..i + 1 {{ s = s + x[t] }}\n  z[i] = s\n}}\n",
-            k.name, t);
+            k.name, t, "", a);
       case Kernel::Form::Steps:
         return fmt::format(
-            "kernel {0}(mut z: {1}[n], x: {1}[n], a: {1}) over i in n {{\n  let "
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a{3}) over i in n {{\n  let "
             "v = x[i]\n"
             "  var s = a\n  for t in 0..5 {{ s = {2} }}\n  z[i] = s\n}}\n",
-            k.name, t, expr(k.value));
+            k.name, t, expr(k.value), a);
     }
     return "";
   }

@@ -124,6 +124,7 @@ struct Kernel {
   enum class Form { Map, Copy, Prefix, Steps } form = Form::Map;
   std::string name;
   DType dtype = DType::F32;
+  bool untyped = false;  // whether `a` is written without a type: a number given to it stays one
   Expr value;  // of Map: of v = x[i], w = z[i] and `a`; of Steps: of v, a, and the state s in turn t
 };
 

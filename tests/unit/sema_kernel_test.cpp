@@ -132,6 +132,14 @@ Result<std::vector<double>> run(const std::string& text, const std::vector<Given
     call.shape.push_back(n);
     GK_CHECK(add_param(Scalar::of_int(n)));
   }
+  std::vector<std::optional<int64_t>> extents;
+  for (const auto& e : k.numbers.extent_leaves())
+    extents.emplace_back(given[static_cast<size_t>(e.param)].array.shape[e.axis]);
+  for (const auto& use : k.numbers.uses()) {
+    GK_TRY(auto number, k.numbers.value(use, {{}, extents}));
+    EXPECT_TRUE(number);
+    GK_CHECK(add_param(number.value_or(Scalar{})));
+  }
   call.kernel = k.kernel;
   call.name = k.kernel->name;
   GK_TRY(ir::ValueId first, ir::append(m, m.top, ir::Op::KernelCall, operands, call));
