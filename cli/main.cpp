@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "cli/files.h"
@@ -180,7 +181,12 @@ int run(int argc, const char* const* argv) {
   }
   Output out;
   DiagnosticFormat format = std::get<Options>(parsed).session.format;
-  Status status = dispatch(std::move(std::get<Options>(parsed)), out);
+  Status status = Status::OutOfMemory;
+  try {
+    status = dispatch(std::move(std::get<Options>(parsed)), out);
+  } catch (const std::bad_alloc&) {
+    report("E0601", "out of memory on the host", "", format);
+  }
   if (!out.flush() && status == Status::Ok) {
     report("E1004", "cannot write to standard output", "", format);
     status = Status::RuntimeError;

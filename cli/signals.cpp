@@ -46,7 +46,10 @@ void install_signal_handlers() {
   action.sa_handler = on_interrupt;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  sigaction(SIGINT, &action, nullptr);
+  // Who starts a program with it ignored, as a shell does for one in the background, means that.
+  struct sigaction before {};
+  sigaction(SIGINT, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) sigaction(SIGINT, &action, nullptr);
   action.sa_handler = on_alarm;
   sigaction(SIGALRM, &action, nullptr);
   // A parent may have left SIGPIPE ignored (Python does): then a closed pipe would be a write error instead.

@@ -1,4 +1,5 @@
 // Compiler: keys, caches, threads, and packing into a Program.
+#include <fmt/format.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/SHA256.h>
 
@@ -9,11 +10,14 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "compiler/codegen/disk_cache.h"
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/shells.h"
+#include "runtime/base/process.h"
+#include "runtime/base/thrown.h"
 
 namespace gk::codegen {
 
@@ -25,6 +29,8 @@ namespace {
 /// Raised whenever the same kernel text gives other code.
 constexpr const char* kVersion = "gk codegen 4";
 constexpr size_t kMostThreads = 16;
+constexpr size_t kCompileBytes = size_t{64} << 20;  // what LLVM may map for one kernel, roughly
+constexpr size_t kHelperBytes = size_t{144} << 20;  // with a stack, and what malloc reserves for a thread
 
 double elapsed_ms(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
@@ -176,6 +182,20 @@ struct Compiler::Impl {
     stats.assemble_ms += assemble_ms;
   }
 
+  // An exception must not leave a thread, and LLVM gives nothing else when memory runs out.
+  void compile_one(Job& job, const Interrupted& interrupted) {
+    if (!address_space_left(kCompileBytes)) {
+      job.error = out_of_host_memory().note(
+          fmt::format("making code needs {} MiB of address space", kCompileBytes >> 20));
+      return;
+    }
+    try {
+      compile(job, interrupted);
+    } catch (const std::exception& e) {
+      job.error = thrown(e);
+    }
+  }
+
   /// From memory or disk; null: has to be compiled.
   std::shared_ptr<const Code> find(const std::string& key) {
     {
@@ -201,12 +221,17 @@ struct Compiler::Impl {
         if (interrupted && interrupted())
           jobs[i]->error = make_error(ErrorKind::Interrupted, "E0806", "interrupted");
         else
-          compile(*jobs[i], interrupted);
+          compile_one(*jobs[i], interrupted);
       }
     };
-    const size_t threads = std::min({jobs.size(), size_t{std::thread::hardware_concurrency()}, kMostThreads});
+    size_t threads = std::min({jobs.size(), size_t{std::thread::hardware_concurrency()}, kMostThreads});
+    while (threads > 1 && !address_space_left(kCompileBytes + (threads - 1) * kHelperBytes)) --threads;
     std::vector<std::thread> helpers;
-    for (size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+    try {
+      for (size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      // Those that could be started, and this one, do it.
+    }
     work();
     for (std::thread& t : helpers) t.join();
   }

@@ -13,6 +13,7 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/CommandLine.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 #include <set>
 
 #include "compiler/codegen/llvm.h"
@@ -31,6 +33,8 @@ namespace {
 void initialise_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    // LLVM ends the process by itself when memory runs out. What its frames hold is lost then.
+    llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { throw std::bad_alloc(); });
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

@@ -80,7 +80,14 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
       };
       engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
       auto row = measure();
-      if (!row) return impl_->report(row.error(), false);
+      if (!row) {
+        // The others are measured all the same.
+        const Status failed = impl_->report(row.error(), false);
+        if (s == Status::Ok) s = failed;
+        rows.push_back(nlohmann::json{{"name", stmt->text}, {"error", row.error().code}});
+        if (failed == Status::Interrupted) break;
+        continue;
+      }
       if (!json)
         impl_->out(fmt::format(
             "{:<40} submit {:>9.2f} us   per iteration {:>9.2f} us (p10 {:.2f}, p90 {:.2f})   "
@@ -96,7 +103,7 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
           {"file", name}, {"device", nlohmann::json::parse(effects.device_json())}, {"benches", rows}};
       impl_->out(doc.dump(2) + "\n");
     }
-    return Status::Ok;
+    return s;
   });
 }
 

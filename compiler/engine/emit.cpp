@@ -49,6 +49,8 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
 }  // namespace
 
 Status Session::emit(Emit what, std::string_view name, std::string_view text, std::string& result) {
+  if (what < Emit::Ast || what > Emit::Dot)
+    return impl_->report(make_error(ErrorKind::Type, "E0512", "what to emit is no gk::Emit"), false);
   if (what == Emit::Ast) {
     int32_t file = impl_->sources.add(std::string(name), std::string(text));
     auto parsed = syntax::parse(impl_->sources, file);

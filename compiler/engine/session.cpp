@@ -12,6 +12,7 @@
 #include "compiler/engine/session_impl.h"
 #include "compiler/syntax/tokens.h"
 #include "runtime/base/options.h"
+#include "runtime/base/thrown.h"
 #include "runtime/hal/device.h"
 
 namespace gk {
@@ -166,10 +167,25 @@ Session::~Session() {
 Status Session::open_status() const { return impl_->opened; }
 void Session::interrupt() { impl_->interrupt_flag.store(true, std::memory_order_relaxed); }
 
+/// E0512.
+static std::optional<Error> wrong_option(const SessionOptions& o) {
+  const auto wrong = [](std::string what) { return make_error(ErrorKind::Type, "E0512", std::move(what)); };
+  if (o.memory_limit_bytes < 0)
+    return wrong(fmt::format("memory_limit_bytes is {}; 0 stands for no limit", o.memory_limit_bytes));
+  if (o.emit_sm < 0) return wrong(fmt::format("emit_sm is {}; 90 stands for sm_90", o.emit_sm));
+  if (o.format < DiagnosticFormat::Human || o.format > DiagnosticFormat::Json)
+    return wrong("format is no DiagnosticFormat");
+  return std::nullopt;
+}
+
 std::unique_ptr<Session> Session::open(SessionOptions given) {
   auto impl = std::make_unique<Impl>();
   impl->options = std::move(given);
   auto& o = impl->options;
+  if (auto bad = wrong_option(o)) {
+    impl->opened = impl->report(*bad, false);
+    return std::unique_ptr<Session>(new Session(std::move(impl)));
+  }
   std::string cache;
   if (o.use_cache) cache = o.cache_dir.empty() ? options().cache_dir : o.cache_dir;
   sema::EvalOptions eval;
@@ -192,8 +208,12 @@ std::unique_ptr<Session> Session::open(SessionOptions given) {
                                          [p = impl.get()](const Error& e) { p->warn(e); },
                                          {o.nan_check, o.nan_exempt});
     };
-    made = make(device.empty() ? "cuda" : device);
-    if (!made && device.empty()) made = make("host");
+    try {
+      made = make(device.empty() ? "cuda" : device);
+      if (!made && device.empty()) made = make("host");
+    } catch (const std::exception& e) {
+      made = fail(thrown(e));
+    }
   }
   if (!made) {
     impl->report(made.error(), false);
@@ -218,12 +238,8 @@ Status Session::Impl::guarded(const std::function<Status()>& body) {
     return body();
   } catch (const engine::CallbackThrew& e) {
     return report(e.error(), false);
-  } catch (const std::bad_alloc&) {
-    return report(make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host"), false);
   } catch (const std::exception& e) {
-    return report(
-        make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", e.what())),
-        false);
+    return report(thrown(e), false);
   }
 }
 

@@ -449,6 +449,9 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
   if (v.kind == VKind::String) {
     if (!running()) return Value::unknown_scalar(t.dtype);
     auto number = number_from(v.text);
+    if (number && is_integer(t.dtype) && number->is_float() && is_integer_text(v.text))
+      return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", v.text, name(t.dtype)),
+                  call.args[0].span);
     if (!number || (is_integer(t.dtype) && number->is_float()))
       return fail(ErrorKind::Runtime, "E0202",
                   fmt::format("\"{}\" is not {}", v.text, is_integer(t.dtype) ? "an integer" : "a number"),

@@ -204,14 +204,18 @@ std::optional<Scalar> named_constant(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_integer_text(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 std::optional<Scalar> number_from(const std::string& text) {
-  const bool negative = text.starts_with('-');
-  const size_t begin = negative || text.starts_with('+') ? 1 : 0;
-  if (begin < text.size() && text.find_first_not_of("0123456789", begin) == std::string::npos) {
+  if (is_integer_text(text)) {
+    const bool negative = text.starts_with('-');
     __int128 v = 0;
-    for (size_t i = begin; i < text.size(); ++i)
-      if ((v = v * 10 + (text[i] - '0')) > kMost) return std::nullopt;
-    return host_integer(negative ? -v : v);
+    for (char c : text)
+      if (c >= '0' && c <= '9' && v <= kMost) v = v * 10 + (c - '0');
+    if (const auto exact = host_integer(negative ? -v : v)) return exact;
   }
   char* end = nullptr;
   const double d = std::strtod(text.c_str(), &end);

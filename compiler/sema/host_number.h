@@ -33,8 +33,11 @@ Result<Scalar> host_fit(const Scalar& number, DType t);
 /// `pi`, `euler`, `inf`, `nan`.
 std::optional<Scalar> named_constant(std::string_view name);
 
-/// The number that a text is, as in "-3" and "1e-5"; nothing where it is none, or out of range.
+/// The number that a text is, as in "-3" and "1e-5"; nothing where it is none. An integer out of range is
+/// the float next to it.
 std::optional<Scalar> number_from(const std::string& text);
+/// Whether the text is an integer, in range or not.
+bool is_integer_text(std::string_view text);
 /// "-3", "0.5", "18446744073709551615"
 std::string number_text(const Scalar& s);
 /// "a bool", "an integer", "a float"

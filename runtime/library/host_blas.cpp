@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "runtime/base/options.h"
+#include "runtime/base/process.h"
 
 namespace gk::library {
 namespace {
@@ -71,18 +71,11 @@ const HostBlas* HostBlas::open() {
 // Where the system refuses it one, under a limit of the address space, it asks again without end. So a call
 // needs a place, there are as many as buffers that it has mapped, and those are mapped one by one, each after
 // its memory was seen to be had. More than the first are made only where much is left for others.
-static bool can_map(size_t size_bytes) {
-  void* p = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (p == MAP_FAILED) return false;
-  ::munmap(p, size_bytes);
-  return true;
-}
-
 Result<void> HostBlas::make_places() const {
   const int want = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostPlaces);
   std::vector<void*> buffers;
   int made = 0;
-  for (; made < want && can_map(made == 0 ? kPlaceBytes : 4 * kPlaceBytes); ++made) {
+  for (; made < want && address_space_left(made == 0 ? kPlaceBytes : 4 * kPlaceBytes); ++made) {
     if (take_buffer_ != nullptr && give_buffer_ != nullptr) buffers.push_back(take_buffer_(0));
   }
   for (void* b : buffers) give_buffer_(b);

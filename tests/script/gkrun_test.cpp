@@ -1,115 +1,13 @@
-// gkrun as a process: exit statuses, what goes to which stream, signals, files. $GKRUN names the binary.
-#include <fcntl.h>
+// gkrun's answers: exit statuses, what goes to which stream, files.
 #include <fmt/format.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
 #include "compiler/engine/npy.h"
+#include "tests/script/gkrun_process.h"
 
-namespace fs = std::filesystem;
-
-namespace {
-
-struct Outcome {
-  int status = -1;  // exit status; 128 + n when signal n ended it
-  std::string out, err;
-};
-
-std::string slurp(const fs::path& p) {
-  std::ifstream in(p, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-class Gkrun : public testing::Test {
- protected:
-  void SetUp() override {
-    const char* binary = std::getenv("GKRUN");
-    if (!binary || !*binary) GTEST_SKIP() << "GKRUN does not name the binary";
-    binary_ = binary;
-    std::string name = (fs::temp_directory_path() / "gkrun.XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
-  }
-
-  std::string at(const char* name) const { return (folder_ / name).string(); }
-  std::string write(const char* name, std::string_view text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return at(name);
-  }
-
-  pid_t start(const std::vector<std::string>& args, const std::string& input, const std::string& out) const {
-    std::string in = write("stdin", input);
-    std::string err = at("stderr");
-    pid_t pid = ::fork();
-    if (pid != 0) return pid;
-    if (::chdir(folder_.c_str()) != 0) _exit(99);
-    ::dup2(::open(in.c_str(), O_RDONLY), 0);
-    ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    std::vector<char*> argv = {const_cast<char*>(binary_.c_str())};
-    for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
-    argv.push_back(nullptr);
-    ::execv(binary_.c_str(), argv.data());
-    _exit(98);
-  }
-  static int wait_for(pid_t pid) {
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  }
-  Outcome run(std::vector<std::string> args, const std::string& input = "") const {
-    args.insert(args.begin(), {"--device", "host", "--no-cache"});
-    return run_plain(args, input);
-  }
-  Outcome run_plain(const std::vector<std::string>& args, const std::string& input = "") const {
-    Outcome r;
-    r.status = wait_for(start(args, input, at("stdout")));
-    r.out = slurp(at("stdout"));
-    r.err = slurp(at("stderr"));
-    return r;
-  }
-
-  // Starts the program, lets it come to its endless part and interrupts it.
-  void stop_with_ctrl_c(const std::string& file) const {
-    pid_t pid = start({"--device", "host", "--no-cache", file}, "", at("stdout"));
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    ::kill(pid, SIGINT);
-    // A program that does not answer must not hang the tests: the second one ends the process by force.
-    int status = 0;
-    for (int i = 0; i < 50; ++i) {
-      if (::waitpid(pid, &status, WNOHANG) == pid) {
-        ASSERT_TRUE(WIFEXITED(status));
-        EXPECT_EQ(WEXITSTATUS(status), 130);
-        return;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-    ::kill(pid, SIGINT);
-    ADD_FAILURE() << "not stopped within five seconds; status after the second Ctrl-C: " << wait_for(pid);
-  }
-
-  std::string binary_;
-  fs::path folder_;
-};
-
-}  // namespace
+namespace gk::tests {
 
 TEST_F(Gkrun, runs_text_a_file_and_standard_input) {
   Outcome r = run({"-e", "print(1 + 1)"});
@@ -278,32 +176,6 @@ TEST_F(Gkrun, programs_that_are_no_files) {
   EXPECT_EQ(run({"--emit", "ast", "-o", "pipe.gk", "-e", "1"}).status, 1) << "nobody reads it";
 }
 
-TEST_F(Gkrun, a_limit_on_the_size_of_files_is_an_error) {
-  const auto limited = [&](const std::vector<std::string>& args) {
-    rlimit before{};
-    ::getrlimit(RLIMIT_FSIZE, &before);
-    const rlimit small{20000, before.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-    const auto handler = ::signal(SIGXFSZ, SIG_DFL);
-    const Outcome r = run_plain(args);
-    ::signal(SIGXFSZ, handler);
-    ::setrlimit(RLIMIT_FSIZE, &before);
-    return r;
-  };
-  Outcome r =
-      limited({"--device", "host", "--cache-dir", at("cache"), "-e", "save(\"x.npy\", ones(f32[10000]))"});
-  EXPECT_EQ(r.status, 1);
-  EXPECT_NE(r.err.find("error[E1004]: cannot write `x.npy`: File too large"), std::string::npos) << r.err;
-  for (const auto& f : fs::recursive_directory_iterator(folder_)) {
-    const std::string name = f.path().filename();
-    EXPECT_TRUE(name.find(".tmp") == std::string::npos && name.find(".new") == std::string::npos) << name;
-  }
-  EXPECT_FALSE(fs::exists(at("x.npy")));
-  r = limited({"--device", "host", "--no-cache", "-e", "for i in 0..9000 { print(i) }"});
-  EXPECT_EQ(r.status, 1);
-  EXPECT_NE(r.err.find("cannot write to standard output"), std::string::npos) << r.err;
-}
-
 TEST_F(Gkrun, nan_check_takes_names) {
   const std::string text = "let x = sqrt([-1.0])\nprint(x)";
   EXPECT_EQ(run({"-e", text}).status, 0);
@@ -336,16 +208,6 @@ TEST_F(Gkrun, unsafe_cache_folders_are_told_once) {
   EXPECT_TRUE(fs::is_empty(at("cache")));
 }
 
-TEST_F(Gkrun, a_million_mistakes_are_told_soon) {
-  for (const char* line : {"let x = =\n", "x = y\n", "print(no)\n", "let z = 1 +* 2\n"}) {
-    std::string text;
-    for (int i = 0; i < 20000; ++i) text += line;
-    const Outcome r = run({write("wrong.gk", text)});
-    EXPECT_EQ(r.status, 2) << line;
-    EXPECT_NE(r.err.find("… and at least "), std::string::npos) << line;
-  }
-}
-
 TEST_F(Gkrun, emits_to_a_file_or_to_standard_output) {
   std::string file = write("a.gk", "let x = ones(f32[4])\nprint(sum(x))\n");
   Outcome r = run({"--emit", "ast", file});
@@ -369,55 +231,7 @@ TEST_F(Gkrun, statistics_go_to_standard_error) {
   EXPECT_NE(run({"--stats", "-e", "print(1)"}).err.find("peak_bytes"), std::string::npos);
 }
 
-TEST_F(Gkrun, a_full_disk_is_an_error) {
-  std::string text = "print(1)";
-  int status = wait_for(start({"--device", "host", "-e", text}, "", "/dev/full"));
-  EXPECT_EQ(status, 1);
-  EXPECT_NE(slurp(at("stderr")).find("standard output"), std::string::npos);
-}
-
-TEST_F(Gkrun, a_closed_pipe_ends_it_quietly) {
-  int fds[2];
-  ASSERT_EQ(::pipe(fds), 0);
-  ::close(fds[0]);
-  pid_t pid = ::fork();
-  if (pid == 0) {
-    ::signal(SIGPIPE, SIG_IGN);  // as Python leaves it to its children
-    ::dup2(fds[1], 1);
-    ::dup2(::open(at("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    ::execl(binary_.c_str(), binary_.c_str(), "--device", "host", "-e", "for i in 0..100000 { print(i) }",
-            nullptr);
-    _exit(98);
-  }
-  ::close(fds[1]);
-  EXPECT_EQ(wait_for(pid), 128 + SIGPIPE);
-  EXPECT_EQ(slurp(at("stderr")), "");
-}
-
-TEST_F(Gkrun, ctrl_c_stops_a_running_program) {
-  std::string file = write("loop.gk", "print(1)\nvar x = zeros(f32[8])\nwhile true { x .+= 1 }\n");
-  stop_with_ctrl_c(file);
-  EXPECT_EQ(slurp(at("stdout")), "1\n") << "what was printed before is kept";
-}
-
 // Lambdas are followed at each call, and here each calls the one before it twice.
-TEST_F(Gkrun, ctrl_c_stops_checking) {
-  std::string text = "let f0 = x => x\n";
-  for (int i = 1; i < 60; ++i) text += fmt::format("let f{0} = x => f{1}(x) + f{1}(x)\n", i, i - 1);
-  stop_with_ctrl_c(write("deep.gk", text + "print(1)\nf59(1)\n"));
-  EXPECT_EQ(slurp(at("stdout")), "");
-  EXPECT_NE(slurp(at("stderr")).find("E0806"), std::string::npos) << slurp(at("stderr"));
-}
-
-TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
-  // Calls that write are followed each time.
-  std::string text = "fn p0(mut x) { x .+= 1 }\n";
-  for (int i = 1; i < 60; ++i)
-    text += fmt::format("fn p{0}(mut x) {{ p{1}(mut x); p{1}(mut x) }}\n", i, i - 1);
-  stop_with_ctrl_c(write("deep.gk", text + "var x = ones(f32[4])\nprint(1)\np59(mut x)\n"));
-  EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
-}
-
 TEST_F(Gkrun, fields_of_a_file_are_read_by_name) {
   gk::interp::Array ones;
   ones.dtype = gk::DType::I32;
@@ -503,3 +317,5 @@ TEST_F(Gkrun, every_statistic_is_documented) {
     EXPECT_NE(table.find(name), std::string::npos) << name;
   }
 }
+
+}  // namespace gk::tests

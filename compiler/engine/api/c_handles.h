@@ -2,7 +2,7 @@
 // results to gk_error*; promises that nothing thrown passes it. Not for logic: the C++ interface has that.
 #pragma once
 
-#include <new>
+#include <stdexcept>
 
 #include "compiler/engine/api/core.h"
 #include "include/gk/gk_c.h"
@@ -59,12 +59,10 @@ gk_error* c_call(F&& f) noexcept {
     return e.error;
   } catch (const api::Error& e) {
     return c_error(e);
-  } catch (const std::bad_alloc&) {
-    return c_error(to_public(nullptr, out_of_host_memory()));
   } catch (const std::exception& e) {
-    return c_error(to_public(nullptr, stray_exception(e.what())));
+    return c_error(to_public(nullptr, thrown(e)));
   } catch (...) {
-    return c_error(to_public(nullptr, stray_exception("of an unknown type")));
+    return c_error(to_public(nullptr, thrown(std::runtime_error("of an unknown type"))));
   }
 }
 

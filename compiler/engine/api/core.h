@@ -9,7 +9,6 @@
 #include <iterator>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 
@@ -20,6 +19,7 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/syntax/source.h"
 #include "include/gk/runtime.h"
+#include "runtime/base/thrown.h"
 #include "runtime/exec/exec.h"
 
 namespace gk::engine {
@@ -84,9 +84,6 @@ api::Result<T> give(const syntax::SourceMap* sources, gk::Result<T> r) {
   return std::move(*r);
 }
 
-gk::Error out_of_host_memory();
-gk::Error stray_exception(const char* what);
-
 /// Runs `body`, which gives a gk::Result; what the standard library throws becomes an error. Not around calls
 /// of the host program's own functions, whose exceptions must go through.
 template <class F>
@@ -95,10 +92,8 @@ auto guarded(const syntax::SourceMap* sources, F&& body) -> decltype(give(source
     return give(sources, body());
   } catch (const CallbackThrew& e) {
     return to_public(sources, e.error());
-  } catch (const std::bad_alloc&) {
-    return to_public(sources, out_of_host_memory());
   } catch (const std::exception& e) {
-    return to_public(sources, stray_exception(e.what()));
+    return to_public(sources, thrown(e));
   }
 }
 

@@ -88,11 +88,4 @@ api::Error to_public(const syntax::SourceMap* sources, const gk::Error& given, b
   return api::Error(std::move(d));
 }
 
-gk::Error out_of_host_memory() {
-  return make_error(ErrorKind::OutOfMemory, "E0601", "out of memory on the host");
-}
-gk::Error stray_exception(const char* what) {
-  return make_error(ErrorKind::Internal, "E0901", fmt::format("an exception of the library: {}", what));
-}
-
 }  // namespace gk::engine
