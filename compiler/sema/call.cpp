@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "compiler/sema/checked_calls.h"
@@ -450,6 +451,10 @@ Result<Value> Evaluator::call_type(const Value& t, Call& call, const ScopePtr& s
     if (!running()) return Value::unknown_scalar(t.dtype);
     auto number = number_from(v.text);
     if (number && is_integer(t.dtype) && number->is_float() && is_integer_text(v.text))
+      return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", v.text, name(t.dtype)),
+                  call.args[0].span);
+    const bool digits = v.text.find_first_of("0123456789") != std::string::npos;
+    if (number && number->is_float() && std::isinf(number->f) && digits)
       return fail(ErrorKind::Type, "E0203", fmt::format("{} does not fit in {}", v.text, name(t.dtype)),
                   call.args[0].span);
     if (!number || (is_integer(t.dtype) && number->is_float()))

@@ -35,6 +35,20 @@ int compare_exactly(__int128 a, double b) {
   return b == whole ? 0 : b > whole ? -1 : 1;
 }
 
+/// Of two integers below 2**64 in size, rounded once.
+double quotient(__int128 a, __int128 b) {
+  const bool negative = (a < 0) != (b < 0);
+  unsigned __int128 x = static_cast<unsigned __int128>(a < 0 ? -a : a);
+  const auto y = static_cast<unsigned __int128>(b < 0 ? -b : b);
+  if (x == 0) return negative ? -0.0 : 0.0;
+  int shift = 0;
+  for (; x >> 127 == 0; ++shift) x <<= 1;
+  // 63 digits and more, the last of which says whether any follow: rounding to 53 sees all it needs.
+  const unsigned __int128 q = x / y | static_cast<unsigned>(x % y != 0);
+  const double r = std::ldexp(static_cast<double>(q), -shift);
+  return negative ? -r : r;
+}
+
 bool holds(Op op, int order) {
   switch (op) {
     case Op::Eq: return order == 0;
@@ -155,6 +169,8 @@ Result<Scalar> host_apply(Op op, std::span<const Scalar> args) {
   if (op == Op::Where) return t == DType::F64 ? args[args[0].i ? 1 : 2].cast(t) : args[args[0].i ? 1 : 2];
   if (op == Op::Pow && args[0].is_float() && !args[1].is_float())
     return interp::apply(Op::PowInt, args, DType::F64);
+  if (op == Op::Div && !args[0].is_float() && !args[1].is_float() && args[1].i != 0)
+    return Scalar{DType::F64, 0, quotient(exact(args[0]), exact(args[1]))};
   if (t != DType::I64) {
     // Comparisons of bools and functions of what is a float or a bool by itself keep their operands.
     std::vector<Scalar> s(args.begin(), args.end());

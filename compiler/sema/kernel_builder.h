@@ -24,7 +24,10 @@ struct Operand {
   int ssa = -1;
   int node = -1;  // of KernelNumbers
   Span span{};
-  bool host() const { return weak && ssa < 0; }
+  /// A choice that the device makes between numbers of the host: made where it meets a dtype.
+  struct Choice;
+  std::shared_ptr<const Choice> choice;
+  bool host() const { return weak && ssa < 0 && !choice; }
   bool constant() const { return host() && node < 0; }
   bool of_launch() const { return host() && node >= 0; }
   /// Of a weak SSA integer: what it lies between, where that is known.
@@ -37,6 +40,11 @@ struct Operand {
   // below.
   std::string is_dim, below_dim;
   int64_t below = -1;
+};
+
+struct Operand::Choice {
+  int condition;
+  Operand yes, no;
 };
 
 /// Locals that begin with a number: the dtype of each follows from all that is assigned to it, which is known
@@ -121,6 +129,8 @@ class KernelBuilder {
   Result<void> lower_if(const IfParts& parts);
   Result<void> lower_return(const Stmt& s);
   Result<void> leave_if_returned(Span span);
+  int either_of(int a, int b, Span span);
+  int chosen_of(int condition, int then_left, int other_left, Span span);
 
   // expressions
   Result<Operand> lower_expr(const Expr& e);
@@ -140,6 +150,11 @@ class KernelBuilder {
   Result<Scalar> fit(const Operand& v, DType t) const;
   Operand of_launch(int node, Span span) const;
   int node_of(const Operand& host);
+  /// The node of a condition that the host knows, else -1.
+  int guard_of(const Operand& condition) {
+    return condition.ssa >= 0 || condition.choice ? -1 : node_of(condition);
+  }
+  Operand choice_of(int condition, const Operand& yes, const Operand& no, Span span);
   Result<int> number(const Operand& v, DType t, bool convert);
   Result<int> convert(const Operand& v, DType t);
   Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
@@ -168,20 +183,20 @@ class KernelBuilder {
   std::shared_ptr<ir::Kernel> kernel_;
   ir::KBlock* block_ = nullptr;
   std::vector<std::map<std::string, Name>> scopes_;
-  int loop_depth_ = 0;                 // loops that a `break` here could leave
-  int value_depth_ = 0;                // inside a block whose value is used
-  int returned_ = -1;                  // local that is true once `return` was met; -1: the kernel has none
-  bool ended_ = false;                 // the rest of the block cannot be reached
-  std::vector<NumberGuard> guards_;    // the host's conditions that hold here
-  std::optional<NumberGuard> leaves_;  // of the `if` just lowered: what holds where it did not leave
+  int loop_depth_ = 0;               // loops that a `break` here could leave
+  int value_depth_ = 0;              // inside a block whose value is used
+  int returned_ = -1;                // local that is true once `return` was met; -1: the kernel has none
+  bool ended_ = false;               // the rest of the block cannot be reached
+  std::vector<NumberGuard> guards_;  // the host's conditions that hold here
+  int leaves_ = -1;  // node: when the statement just lowered left its block; -1: never, or not known
 };
 
-/// While it lives, `condition` is known to be `holds`, where the host knows it.
+/// While it lives, the condition is known to be `holds`, where it is the host's (a node of it, else -1).
 class Guarded {
  public:
-  Guarded(std::vector<NumberGuard>& guards, const Operand& condition, bool holds)
+  Guarded(std::vector<NumberGuard>& guards, int condition, bool holds)
       : guards_(guards), before_(guards.size()) {
-    if (condition.of_launch()) guards_.push_back({condition.node, holds});
+    if (condition >= 0) guards_.push_back({condition, holds});
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;

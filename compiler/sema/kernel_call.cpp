@@ -47,6 +47,9 @@ Result<void> Evaluator::check_kernel(const syntax::KernelDef& k, const ScopePtr&
   inner->function_boundary = true;
   for (const auto& p : k.params) {
     KernelArg a;
+    if (p.fallback)
+      return fail(ErrorKind::Unsupported, "E0405",
+                  "defaults of a kernel's parameters are not yet implemented", p.fallback->span);
     if (!p.type) return {};  // generic: checked where it is launched
     auto dtype = parse_dtype(p.type->name);
     if (p.type->kind != syntax::TypeExpr::Kind::Named || !dtype)
@@ -119,6 +122,8 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       if (!r) return fail(std::move(r.error()).label(p.span, "declared here"));
       if (!a.is_mut) a.value = std::move(*r);
     } else {
+      // A number that changes with a loop stays one of the host, which then goes through the loop.
+      if (a.value.is_array() && a.value.array->number) roll_failed_ = true;
       GK_TRY(a.value, settled(a.value, a.span));
       k.weak = a.value.is_scalar() && a.value.weak;
     }

@@ -60,6 +60,7 @@ bool needs_number(ir::Op op) {
 
 /// Whether a weak SSA integer is known to fit, or will be of the dtype that it meets.
 bool adopts(const Operand& v, DType t) {
+  if (v.choice) return !is_bool(t) && (gk::is_float(t) || is_integer(v.dtype));
   if (!v.weak || v.ssa < 0 || is_bool(v.dtype) || is_bool(t)) return false;
   if (gk::is_float(t)) return true;
   if (!is_integer(v.dtype)) return false;
@@ -71,7 +72,7 @@ bool adopts(const Operand& v, DType t) {
 
 std::optional<Operand::Range> range_of(const Operand& v) {
   if (v.ssa >= 0) return v.range;
-  if (v.of_launch()) return std::nullopt;
+  if (!v.constant()) return std::nullopt;
   if (!is_integer(v.value.dtype)) return std::nullopt;
   const double d = v.value.as_double();
   return Operand::Range{d, d};
@@ -128,6 +129,15 @@ int KernelBuilder::node_of(const Operand& host) {
   return host.node >= 0 ? host.node : out_.numbers.number(host.value);
 }
 
+Operand KernelBuilder::choice_of(int condition, const Operand& yes, const Operand& no, Span span) {
+  Operand v;
+  v.weak = true;
+  v.dtype = gk::is_float(yes.dtype) || gk::is_float(no.dtype) ? DType::F64 : DType::I64;
+  v.span = span;
+  v.choice = std::make_shared<const Operand::Choice>(Operand::Choice{condition, yes, no});
+  return v;
+}
+
 /// A number of the launch in `t`. What a parameter or an extent holds already is read there.
 Result<int> KernelBuilder::number(const Operand& v, DType t, bool convert) {
   KernelNumbers& numbers = out_.numbers;
@@ -170,6 +180,14 @@ Result<int> KernelBuilder::number(const Operand& v, DType t, bool convert) {
 /// To `t`, which the value's dtype promotes to; host numbers must fit.
 Result<int> KernelBuilder::convert(const Operand& v, DType t) {
   if (v.of_launch()) return number(v, t, false);
+  if (v.choice) {
+    ir::KInst i = inst(ir::KKind::Compute, t, v.span);
+    i.op = ir::Op::Where;
+    GK_TRY(int yes, convert(v.choice->yes, t));
+    GK_TRY(int no, convert(v.choice->no, t));
+    i.args = {v.choice->condition, yes, no};
+    return emit(std::move(i));
+  }
   if (v.host()) {
     GK_TRY(Scalar s, fit(v, t));
     return constant(s, v.span);
@@ -304,9 +322,15 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
+  if (op == ir::Op::Where && args[1].host() && args[2].host() && !args[0].host() && !is_bool(t)) {
+    GK_TRY(int condition, convert(args[0], DType::Bool));
+    return choice_of(condition, args[1], args[2], span);
+  }
   const bool all_constant =
       std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.constant(); });
-  if (all_host && !all_constant) {
+  // What faults is the launch's to say, where it is needed.
+  const bool may_fault = all_constant && !ir::info(op).pure && is_integer(t) && args[1].value.i == 0;
+  if (all_host && (!all_constant || may_fault)) {
     std::vector<int> nodes;
     std::vector<DType> kinds;
     for (const Operand& a : args) {
@@ -315,9 +339,7 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     }
     return of_launch(out_.numbers.apply(op, nodes, host_dtype(op, kinds), span), span);
   }
-  bool may_fault =
-      all_host && !ir::info(op).pure && is_integer(t) && op != ir::Op::Pow && args[1].value.i == 0;
-  if (all_host && !may_fault) {
+  if (all_host) {
     std::vector<Scalar> s;
     for (const Operand& a : args) s.push_back(a.value);
     auto r = host_apply(op, s);
@@ -358,6 +380,11 @@ Result<Operand> KernelBuilder::cast(const Operand& v, DType t, Span span) {
     Operand r = ssa_operand(ssa, t, span);
     if (t == DType::I64) r.is_dim = v.is_dim;
     return r;
+  }
+  if (v.choice) {
+    GK_TRY(Operand yes, cast(v.choice->yes, t, span));
+    GK_TRY(Operand no, cast(v.choice->no, t, span));
+    return apply(ir::Op::Where, {ssa_operand(v.choice->condition, DType::Bool, span), yes, no}, span);
   }
   if (v.host()) {
     Operand r;

@@ -184,7 +184,7 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   Operand second;
   int b = -1;
   GK_TRY(auto right, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, left, is_and);
+           const Guarded guarded(guards_, guard_of(left), is_and);
            GK_TRY(second, lower_condition(*e.rhs, word));
            if (left.host() && second.host()) return {};
            GK_TRY(b, convert(second, DType::Bool));
@@ -289,12 +289,12 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   GK_TRY(Operand condition, lower_condition(*p.condition, "if"));
   Operand a, b;
   GK_TRY(auto then, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, condition, true);
+           const Guarded guarded(guards_, guard_of(condition), true);
            GK_TRY(a, lower_block_value(*p.then));
            return {};
          }));
   GK_TRY(auto other, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, condition, false);
+           const Guarded guarded(guards_, guard_of(condition), false);
            if (p.other) {
              GK_TRY(b, lower_block_value(*p.other));
            } else if (p.other_stmt) {
@@ -316,9 +316,14 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
     return apply(ir::Op::Where, {condition, a, b}, p.span);
   }
   GK_TRY(int decides, convert(condition, DType::Bool));
+  if (pure && a.host() && b.host() && !is_bool(t)) {
+    splice(*then);
+    splice(*other);
+    return choice_of(decides, a, b, p.span);
+  }
   const bool weak = a.weak && b.weak && !is_bool(t);
   auto finish = [&](ir::KBlock& block, const Operand& v, bool holds) -> Result<int> {
-    const Guarded guarded(guards_, condition, holds);
+    const Guarded guarded(guards_, guard_of(condition), holds);
     ir::KBlock* outer = block_;
     block_ = &block;
     Result<int> r = convert(v, t);

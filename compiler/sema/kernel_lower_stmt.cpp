@@ -49,16 +49,23 @@ Result<void> KernelBuilder::lower_block(const Block& b) {
 
 Result<void> KernelBuilder::lower_statements(const std::vector<syntax::StmtPtr>& stmts, size_t begin,
                                              size_t end) {
-  const Guarded outer(guards_, {}, true);
+  const Guarded outer(guards_, -1, true);
+  int left = -1;
   for (size_t i = begin; i < end; ++i) {
     const Stmt& s = *stmts[i];
-    leaves_.reset();
+    leaves_ = -1;
     GK_CHECK(lower_statement(s));
-    if (const auto held = std::exchange(leaves_, std::nullopt)) guards_.push_back(*held);
+    if (ended_) leaves_ = out_.numbers.number(Scalar::of_bool(true));
+    if (leaves_ >= 0) {
+      guards_.push_back({leaves_, false});
+      left = left < 0 ? leaves_ : either_of(left, leaves_, s.span);
+    }
+    leaves_ = left;
     if (ended_) {
       // What follows is checked like any text, and dropped: nothing may stand after a jump.
       GK_TRY(auto dropped, filled([&] { return lower_statements(stmts, i + 1, end); }));
       ended_ = true;
+      leaves_ = left;
       return {};
     }
     if (!contains_return(s)) continue;
@@ -73,6 +80,7 @@ Result<void> KernelBuilder::lower_statements(const std::vector<syntax::StmtPtr>&
            apply(ir::Op::Not, {ssa_operand(get(returned_, s.span), DType::Bool, s.span)}, s.span));
     branch.args = {done.ssa};
     GK_TRY(auto rest, filled([&] { return lower_statements(stmts, i + 1, end); }));
+    if (left >= 0) leaves_ = leaves_ < 0 ? left : either_of(left, leaves_, s.span);
     branch.blocks.push_back(std::move(rest));
     branch.blocks.push_back(std::make_unique<ir::KBlock>());
     emit(std::move(branch));
@@ -170,7 +178,7 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
     Name n;
     n.span = b.name_span;
     if (s.bind == BindKind::Const) {
-      if (v.ssa >= 0 || v.node >= 0)
+      if (!v.constant() && (v.weak || v.ssa >= 0))
         return fail(make_error(ErrorKind::Type, "E0202",
                                fmt::format("`{}` is not known at compile time", b.name), b.init->span)
                         .help("use `let`"));
@@ -202,6 +210,7 @@ Result<void> KernelBuilder::lower_let(const Stmt& s) {
       n.value.dtype = t;
       n.value.ssa = ssa;
       n.value.node = -1;
+      n.value.choice = nullptr;
       if (v.dtype != t) n.value.is_dim = n.value.below_dim = "", n.value.below = -1;
     }
     bind(b.name, std::move(n));
@@ -331,12 +340,12 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
   loop.args = {first, last, constant(Scalar::of_int(1), s.rhs->span)};
   ++loop_depth_;
   scopes_.emplace_back();
-  Operand turns;
+  Operand turns = ssa_operand(0, DType::Bool, s.span);
   if (from.host() && to.host()) {
     GK_TRY(turns, apply(ir::Op::Lt, {from, to}, s.rhs->span));
   }
   auto body = filled([&]() -> Result<void> {
-    const Guarded guarded(guards_, turns, true);
+    const Guarded guarded(guards_, guard_of(turns), true);
     if (s.name != "_") {
       Name n;
       n.span = s.name_span;
@@ -358,6 +367,7 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
   GK_TRY(auto block, std::move(body));
   loop.blocks.push_back(std::move(block));
   emit(std::move(loop));
+  leaves_ = -1;  // what leaves a turn does not leave the block around the loop
   return {};
 }
 
@@ -373,7 +383,7 @@ Result<void> KernelBuilder::lower_while(const Stmt& s) {
   head->result = decides;
   ++loop_depth_;
   auto body = filled([&] {
-    const Guarded guarded(guards_, condition, true);
+    const Guarded guarded(guards_, guard_of(condition), true);
     return lower_block(*s.body);
   });
   --loop_depth_;
@@ -381,6 +391,7 @@ Result<void> KernelBuilder::lower_while(const Stmt& s) {
   loop.blocks.push_back(std::move(head));
   loop.blocks.push_back(std::move(block));
   emit(std::move(loop));
+  leaves_ = -1;  // what leaves a turn does not leave the block around the loop
   return {};
 }
 
@@ -389,16 +400,18 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   ir::KInst branch = inst(ir::KKind::If, DType::Bool, p.span);
   GK_TRY(int decides, convert(condition, DType::Bool));
   branch.args = {decides};
-  bool left = false;
+  int then_left = -1;
   GK_TRY(auto then, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, condition, true);
+           const Guarded guarded(guards_, guard_of(condition), true);
+           leaves_ = -1;
            GK_CHECK(lower_block(*p.then));
-           left = ended_;
+           then_left = std::exchange(leaves_, -1);
            return {};
          }));
+  leaves_ = -1;
   GK_TRY(
       auto other, filled([&]() -> Result<void> {
-        const Guarded guarded(guards_, condition, false);
+        const Guarded guarded(guards_, guard_of(condition), false);
         if (p.other) return lower_block(*p.other);
         if (p.other_stmt) return lower_statement(*p.other_stmt);
         if (!p.other_expr) return {};
@@ -411,9 +424,25 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   branch.blocks.push_back(std::move(then));
   branch.blocks.push_back(std::move(other));
   emit(std::move(branch));
-  leaves_.reset();
-  if (left && condition.of_launch()) leaves_ = NumberGuard{condition.node, false};
+  const int other_left = std::exchange(leaves_, -1);
+  if (const int known = guard_of(condition); known >= 0)
+    leaves_ = chosen_of(known, then_left, other_left, p.span);
+  else if (then_left == other_left)
+    leaves_ = then_left;
   return {};
+}
+
+int KernelBuilder::either_of(int a, int b, Span span) {
+  return out_.numbers.apply(ir::Op::Or, {a, b}, DType::Bool, span);
+}
+
+/// When an `if` left its block, by when its arms did.
+int KernelBuilder::chosen_of(int condition, int then_left, int other_left, Span span) {
+  if (then_left < 0 && other_left < 0) return -1;
+  const int never = out_.numbers.number(Scalar::of_bool(false));
+  return out_.numbers.apply(
+      ir::Op::Where, {condition, then_left < 0 ? never : then_left, other_left < 0 ? never : other_left},
+      DType::Bool, span);
 }
 
 }  // namespace gk::sema

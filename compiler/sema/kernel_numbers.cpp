@@ -58,16 +58,21 @@ int KernelNumbers::apply(ir::Op op, const std::vector<int>& args, DType kind, Sp
 
 int KernelNumbers::use(int node, DType t, bool convert, const std::vector<NumberGuard>& guards, int fresh,
                        Span span) {
-  for (const Use& u : uses_)
-    if (u.node == node && u.dtype == t && u.convert == convert && u.guards == guards) return u.param;
-  uses_.push_back({node, t, convert, fresh, guards, span});
-  return fresh;
+  auto use = std::find_if(uses_.begin(), uses_.end(), [&](const Use& u) {
+    return u.node == node && u.dtype == t && u.convert == convert;
+  });
+  if (use == uses_.end()) use = uses_.insert(uses_.end(), {node, t, convert, fresh, {}});
+  const bool known =
+      std::any_of(use->places.begin(), use->places.end(), [&](const Place& p) { return p.guards == guards; });
+  if (!known) use->places.push_back({guards, span});
+  return use->param;
 }
 
 std::vector<int> KernelNumbers::needed(const Use& use) const {
   std::set<int> found;
   std::vector<int> reached{use.node};
-  for (const NumberGuard& g : use.guards) reached.push_back(g.node);
+  for (const Place& p : use.places)
+    for (const NumberGuard& g : p.guards) reached.push_back(g.node);
   while (!reached.empty()) {
     const int id = reached.back();
     reached.pop_back();
@@ -123,17 +128,24 @@ Result<std::optional<Scalar>> KernelNumbers::value(const Use& use, const Given& 
   };
   for (int id : needed(use)) numbers.emplace(id, computed(nodes_[static_cast<size_t>(id)]));
 
-  for (const NumberGuard& g : use.guards) {
-    const Number& v = at(g.node);
+  // Guards stand in the order of the text: an earlier one decides whether a later one is asked.
+  for (const Place& p : use.places) {
+    bool needed_here = true;
+    for (const NumberGuard& g : p.guards) {
+      const Number& v = at(g.node);
+      if (!v || !*v) return v;
+      needed_here = ((*v)->i != 0) == g.holds;
+      if (!needed_here) break;
+    }
+    if (!needed_here) continue;
+    const Number& v = at(use.node);
     if (!v || !*v) return v;
-    if (((*v)->i != 0) != g.holds) return std::optional(Scalar{use.dtype, 0, 0});
+    if (use.convert) return std::optional((*v)->cast(use.dtype));
+    auto fitted = host_fit(**v, use.dtype);
+    if (!fitted) return fail(std::move(fitted.error()).at(p.span));
+    return std::optional(*fitted);
   }
-  const Number& v = at(use.node);
-  if (!v || !*v) return v;
-  if (use.convert) return std::optional((*v)->cast(use.dtype));
-  auto fitted = host_fit(**v, use.dtype);
-  if (!fitted) return fail(std::move(fitted.error()).at(use.span));
-  return std::optional(*fitted);
+  return std::optional(Scalar{use.dtype, 0, 0});
 }
 
 }  // namespace gk::sema

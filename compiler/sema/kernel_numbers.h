@@ -5,8 +5,9 @@
 //
 // Note [Kernel numbers]. While a kernel is lowered such numbers stay expressions. One that meets a dtype
 // becomes a parameter of the kernel, of that dtype; the host computes it at each launch. What stands in a
-// branch, after an early return or in a loop is needed only where the host's conditions around it hold: else
-// its errors are none. So a kernel is made once for all numbers, and no number is rounded on the way.
+// branch, after an early return or in a loop is needed only where the host's conditions around one of its
+// uses hold: else its errors are none. So a kernel is made once for all numbers, and no number is rounded on
+// the way.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +34,18 @@ struct NumberGuard {
 
 class KernelNumbers {
  public:
-  /// One use: the number in a dtype, as a parameter of the kernel.
+  /// One place of the kernel: when what is used there is needed, and where it is written.
+  struct Place {
+    std::vector<NumberGuard> guards;
+    Span span{};
+  };
+  /// The number in a dtype, as a parameter of the kernel.
   struct Use {
     int node = -1;
     DType dtype{};
     bool convert = false;  // written as a conversion, which wraps; else it must fit
     int param = -1;
-    std::vector<NumberGuard> guards;
-    Span span{};
+    std::vector<Place> places;
   };
   /// The numbers of one launch. Nothing: not known yet.
   struct Given {
@@ -63,7 +68,7 @@ class KernelNumbers {
   int param_of(int node) const { return nodes_[static_cast<size_t>(node)].a; }
   int axis_of(int node) const { return nodes_[static_cast<size_t>(node)].b; }
 
-  /// The parameter that holds `node` in `t` under these guards, or `fresh`, which becomes it.
+  /// The parameter that holds `node` in `t`, or `fresh`, which becomes it.
   int use(int node, DType t, bool convert, const std::vector<NumberGuard>& guards, int fresh, Span span);
   const std::vector<Use>& uses() const { return uses_; }
   const std::vector<ExtentLeaf>& extent_leaves() const { return extents_; }

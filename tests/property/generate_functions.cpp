@@ -212,12 +212,13 @@ std::string Generator::new_kernel(DType t) {
   k.dtype = t;
   k.untyped = chance(0.4);
   k.form = of(std::vector<Kernel::Form>{Kernel::Form::Map, Kernel::Form::Map, Kernel::Form::Copy,
-                                        Kernel::Form::Prefix, Kernel::Form::Steps});
+                                        Kernel::Form::Prefix, Kernel::Form::Steps, Kernel::Form::Choice});
   const std::vector<std::string> ops = {"+", "-", "*"};
   auto v = [&] {
-    return name_of(of(std::vector<std::string>{"v", "v", "a", k.form == Kernel::Form::Map ? "w" : "s"}));
+    return name_of(of(std::vector<std::string>{"v", "v", "a", k.form == Kernel::Form::Steps ? "s" : "w"}));
   };
   k.value = binary(of(ops), binary(of(ops), v(), chance(0.3) ? literal_number(t) : v()), name_of("v"));
+  k.other = binary(of(ops), v(), binary(of(ops), name_of("a"), name_of("v")));
   if (chance(0.4)) k.value = builtin(pick(2) ? "maximum" : "minimum", {k.value, v()});
   program_.kernels.push_back(k);
   return k.name;

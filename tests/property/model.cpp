@@ -428,6 +428,11 @@ Value Model::call_kernel(const Kernel& k, const Expr& e, Environment& env) {
   const Value a = of_array(as_array(by, k.dtype));
   const Value given = k.untyped && !by.array() ? by : a;
   auto scalar = [&](const Cell& c) { return of_array({k.dtype, {}, {c}}); };
+  const auto chooses = [&] {
+    const Value more = apply_binary(">", given, of_int(1));
+    return k.form == Kernel::Form::Choice && (more.array() ? more.a.cells[0].i : more.n) == 0;
+  };
+  const Expr& body = chooses() ? k.other : k.value;
   auto value = [&](const Cell& v, const Cell& w, const Value& s, int64_t t) {
     Environment inner;
     inner.scopes.emplace_back();
@@ -436,17 +441,18 @@ Value Model::call_kernel(const Kernel& k, const Expr& e, Environment& env) {
     bind(inner, "a", given, false);
     bind(inner, "s", s, false);
     bind(inner, "t", of_int(t), false);
-    const Value r = evaluate(k.value, inner);
+    const Value r = evaluate(body, inner);
     if (!r.array() || r.a.dtype != k.dtype) throw Invalid("a kernel's value");
     return r;
   };
   // Numbers are computed, and may be out of range, whether or not there are points.
-  const bool computes = k.form == Kernel::Form::Map || k.form == Kernel::Form::Steps;
+  const bool computes = k.form != Kernel::Form::Copy && k.form != Kernel::Form::Prefix;
   if (k.untyped && computes) value({}, {}, a, 0);
   Value sum = a;
   for (size_t i = 0; i < z.a.cells.size(); ++i) {
     switch (k.form) {
-      case Kernel::Form::Map: z.a.cells[i] = value(x.a.cells[i], z.a.cells[i], a, 0).a.cells[0]; break;
+      case Kernel::Form::Map:
+      case Kernel::Form::Choice: z.a.cells[i] = value(x.a.cells[i], z.a.cells[i], a, 0).a.cells[0]; break;
       case Kernel::Form::Copy: z.a.cells[i] = x.a.cells[i]; break;
       case Kernel::Form::Prefix:
         sum = apply_binary("+", sum, scalar(x.a.cells[i]));

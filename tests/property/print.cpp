@@ -185,6 +185,12 @@ class Printer {
             "in n {{\n  let v = x[i]\n  let w = z[i]\n  "
             "z[i] = {2}\n}}\n",
             k.name, t, expr(k.value), a);
+      case Kernel::Form::Choice:
+        return fmt::format(
+            "kernel {0}(mut z: {1}[n], x: {1}[n], a{4}) over i "
+            "in n {{\n  let v = x[i]\n  let w = z[i]\n  z[i] = v + a\n  "
+            "if a > 1 {{ z[i] = {2} }} else {{ z[i] = {3} }}\n}}\n",
+            k.name, t, expr(k.value), expr(k.other), a);
       case Kernel::Form::Copy:
         return fmt::format(
             "kernel {0}(mut z: {1}[n], x: {1}[n], a{3}) over i "

@@ -46,7 +46,10 @@ void each_expr(Program& p, const std::function<void(Expr&)>& f) {
   });
   for (Function& x : p.functions)
     if (x.result) walk(*x.result, f);
-  for (Kernel& k : p.kernels) walk(k.value, f);
+  for (Kernel& k : p.kernels) {
+    walk(k.value, f);
+    walk(k.other, f);
+  }
 }
 
 // The n-th of what `each` visits.

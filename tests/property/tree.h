@@ -121,11 +121,12 @@ struct Function {
 
 /// Kernels have a few forms: each is one loop nest that the model knows by name.
 struct Kernel {
-  enum class Form { Map, Copy, Prefix, Steps } form = Form::Map;
+  enum class Form { Map, Copy, Prefix, Steps, Choice } form = Form::Map;
   std::string name;
   DType dtype = DType::F32;
   bool untyped = false;  // whether `a` is written without a type: a number given to it stays one
   Expr value;  // of Map: of v = x[i], w = z[i] and `a`; of Steps: of v, a, and the state s in turn t
+  Expr other;  // of Choice, as of Map: where `a` is at most 1; `value` where it is more
 };
 
 struct RecordType {
