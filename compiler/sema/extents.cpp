@@ -1,5 +1,6 @@
 // Extents as the arguments of a call.
 #include "compiler/sema/builtin_args.h"
+#include "compiler/sema/host_number.h"
 
 namespace gk::sema {
 
@@ -31,7 +32,8 @@ Result<std::vector<std::optional<int64_t>>> extents_of(const Evaluator& ev, Call
     if (!v.is_scalar() || !is_integer(v.scalar.dtype)) {
       Error e = make_error(ErrorKind::Type, "E0212",
                            fmt::format("an extent is a host integer, not {}", describe(v)), span);
-      const std::string text = alone ? ev.written(span) : "…";
+      std::string text = alone ? ev.written(span) : v.is_scalar() ? number_text(v.scalar) : "…";
+      if (v.is_scalar() && text.find_first_not_of("0123456789") == std::string::npos) text += ".0";
       if (v.is_scalar() || (v.is_array() && v.array->type.rank() == 0))
         e.helps = {fmt::format("convert it: `{}`", as_host_integer(v, text))};
       else if (v.is_array())
