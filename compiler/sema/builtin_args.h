@@ -78,6 +78,11 @@ inline Result<std::optional<int64_t>> host_int(const CallArg& a, const char* wha
   return std::optional<int64_t>{i};
 }
 
+/// The dims written as `[2, 3]`, `(2, 3)` or `2, 3` from argument `from` on; -1 stands for the one that
+/// follows from the rest.
+Result<std::vector<std::optional<int64_t>>> extents_of(const Evaluator& ev, Call& call, size_t from,
+                                                       std::vector<ir::Dim>* named);
+
 /// A dtype argument such as `dtype=f64`.
 inline Result<DType> dtype_arg(const CallArg& a) {
   if (a.value.kind != VKind::Type || a.value.type_def || a.value.type_syntax || a.value.dims)

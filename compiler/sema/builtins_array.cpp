@@ -216,46 +216,13 @@ Result<Value> eye(Evaluator& ev, Call& call) {
   return ev.cast(d, t, call.span);
 }
 
-// The dims written as `[2, 3]`, `(2, 3)` or `2, 3`; -1 stands for the one that follows from the rest.
-Result<std::vector<std::optional<int64_t>>> extents_of(Call& call, size_t from, std::vector<ir::Dim>* named) {
-  std::vector<std::optional<int64_t>> out;
-  std::vector<std::pair<Value, Span>> values;
-  for (size_t i = from; i < call.args.size(); ++i) {
-    const auto& a = call.args[i];
-    if (!a.name.empty())
-      return fail(ErrorKind::Type, "E0206", fmt::format("`{}` has no argument `{}`", call.callee, a.name),
-                  a.span);
-    if (a.value.kind == VKind::Tuple || a.value.kind == VKind::List)
-      for (const auto& v : a.value.items->items) values.emplace_back(v, a.span);
-    else
-      values.emplace_back(a.value, a.span);
-  }
-  for (auto& [v, span] : values) {
-    if (v.is_unknown() || (v.is_scalar() && !v.known)) {
-      out.push_back(std::nullopt);
-      if (named) named->push_back(ir::Dim{-1, v.symbol, v.text});
-      continue;
-    }
-    if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-      return fail(make_error(ErrorKind::Type, "E0212",
-                             fmt::format("an extent is a host integer, not {}", describe(v)), span)
-                      .help("write the extents as a tuple: `(2, 3)`"));
-    GK_TRY(const int64_t extent, small_integer(v, "an extent", span));
-    out.push_back(extent);
-    if (named) named->push_back(ir::Dim::known(extent, v.text));
-  }
-  if (out.size() > kMaxRank)
-    return fail(ErrorKind::Shape, "E0306", "the rank is over the limit of 8", call.span);
-  return out;
-}
-
 Result<Value> reshape(Evaluator& ev, Call& call) {
   if (call.args.size() < 2)
     return fail(ErrorKind::Type, "E0206", "`reshape` takes an array and its new extents", call.span);
   if (call.args[0].value.is_unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(call.args[0].value, call.args[0].span));
   std::vector<ir::Dim> dims;
-  GK_TRY(auto extents, extents_of(call, 1, &dims));
+  GK_TRY(auto extents, extents_of(ev, call, 1, &dims));
   int64_t product = 1, hole = -1;
   bool known = x->type.fully_known();
   for (size_t i = 0; i < extents.size(); ++i) {
@@ -317,7 +284,7 @@ Result<Value> transpose(Evaluator& ev, Call& call) {
     Call rest = call;
     rest.args.erase(rest.args.begin());
     rest.args[0].name.clear();
-    GK_TRY(auto axes, extents_of(rest, 0, nullptr));
+    GK_TRY(auto axes, extents_of(ev, rest, 0, nullptr));
     for (auto k : axes) {
       if (!k)
         return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(1));
@@ -339,7 +306,7 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
   if (call.args[0].value.is_unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(call.args[0].value, call.args[0].span));
   std::vector<ir::Dim> dims;
-  GK_TRY(auto extents, extents_of(call, 1, &dims));
+  GK_TRY(auto extents, extents_of(ev, call, 1, &dims));
   for (size_t i = 0; i < extents.size(); ++i)
     if (extents[i] && *extents[i] < 0)
       return fail(ErrorKind::Shape, "E0303", "an extent cannot be negative", call.span);

@@ -46,13 +46,24 @@ Result<void> check_generator(Evaluator& ev, const Call& call, size_t num_args) {
   const bool missing =
       call.args.empty() || (call.args[0].name.empty() && !call.args[0].is_mut && call.args.size() < num_args);
   if (!missing) return {};
-  std::string rest;
-  for (const auto& a : call.args) rest += ", " + (a.name.empty() ? "" : a.name + "=") + ev.written(a.span);
+  // Extents alone, as others have them, become an array's type.
+  const bool of_floats = call.callee != "randint";
+  std::string rest, extents;
+  bool typed = false;
+  for (const auto& a : call.args) {
+    std::string text = ev.written(a.span);
+    rest += ", " + (a.name.empty() ? "" : a.name + "=") + text;
+    typed = typed || a.value.kind == VKind::Type || a.value.kind == VKind::Record;
+    if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+    extents += (extents.empty() ? "" : ", ") + text;
+  }
+  if (!typed && of_floats) rest = fmt::format(", f32[{}]", extents.empty() ? "…" : extents);
+  if (!typed && !of_floats && call.args.size() == 2) rest += ", i64[…]";
+  if (!typed && !of_floats && call.args.size() != 2) rest = ", lo, hi, i64[…]";
   return fail(make_error(ErrorKind::Type, "E0206", fmt::format("`{}` needs a generator", call.callee),
                          call.args.empty() ? call.span : call.args[0].span)
                   .note("made by `var r = rng(seed=1)`")
-                  .help(fmt::format("the first argument is a generator: `{}(mut r{})`", call.callee,
-                                    rest.empty() ? ", …" : rest)));
+                  .help(fmt::format("the first argument is a generator: `{}(mut r{})`", call.callee, rest)));
 }
 
 Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type, Span type_span, ir::Op op,

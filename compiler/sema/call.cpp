@@ -7,6 +7,7 @@
 
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/shared_calls.h"
 
@@ -92,7 +93,7 @@ Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& 
           make_error(ErrorKind::Type, "E0207", fmt::format("{} cannot be called", describe(f)), call.span);
       std::string args;
       for (const auto& a : call.args) args += (args.empty() ? "" : ", ") + written(a.span);
-      const std::string text = written(call.callee_span);
+      const std::string text = as_operand(written(call.callee_span));
       if (f.is_scalar())
         return fail(std::move(e).help(fmt::format("for a product write `{} * ({})`", text, args)));
       if ((f.is_array() || f.is_aggregate() || f.kind == VKind::Strings) && !args.empty())

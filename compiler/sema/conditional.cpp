@@ -111,7 +111,9 @@ Result<void> Evaluator::stay(const Result<Flow>& flow, const Stmt& s) {
                          jump ? jump->span : s.span)
                   .note("the body becomes part of the graph, which has no jumps")
                   .help(*flow == Flow::Return ? "give the value with an `if … else …`"
-                                              : "put it into the loop's condition: `while … and not done`"));
+                        : *flow == Flow::Continue
+                            ? "put the rest of the body into an `if`"
+                            : "put it into the loop's condition: `while … and not done`"));
 }
 
 // ---- Names that a body rebinds

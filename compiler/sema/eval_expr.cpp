@@ -59,8 +59,12 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       if (!r && r.error().code == "E0208") {
         const std::string operand = as_operand(written(e.lhs->span));
         const bool mask = v.is_array() && is_bool(v.array->type.dtype);
-        r.error().helps = {mask ? fmt::format("for arrays write `~{}`", operand)
-                                : fmt::format("compare it: `{} == 0`", operand)};
+        const auto test = compared(v, written(e.lhs->span), "==");
+        r.error().helps.clear();
+        if (mask)
+          r.error().helps = {fmt::format("for arrays write `~{}`", operand)};
+        else if (test)
+          r.error().helps = {*test};
       }
       return r;
     }
@@ -77,8 +81,8 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
             return fail(std::move(error).help(
                 fmt::format("for arrays write `{} {} {}`", as_operand(written(e.lhs->span)),
                             e.binary == BinaryOp::And ? "&" : "|", as_operand(written(e.rhs->span)))));
-          return fail(
-              std::move(error).help(fmt::format("compare it: `{} != 0`", as_operand(written(at.span)))));
+          if (const auto test = compared(v, written(at.span), "!=")) error.helps = {*test};
+          return fail(std::move(error));
         };
         GK_TRY(auto a, eval(*e.lhs, scope));
         GK_CHECK(check(a, *e.lhs));
@@ -105,7 +109,14 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
           GK_TRY(v, hold(v, x.span));
         }
         auto right = eval(*x.rhs, scope);
-        if (!right) return fail(bound_tightly(std::move(right.error()), x, *x.rhs));
+        if (!right) {
+          // `x = 3 // note`
+          Error& e = right.error();
+          if (x.binary == BinaryOp::FloorDiv && x.rhs->kind == ExprKind::Name && e.code == "E0401" &&
+              e.helps.empty())
+            e.helps = {"a comment starts with `#`"};
+          return fail(bound_tightly(std::move(e), x, *x.rhs));
+        }
         const Value r = std::move(*right);
         if (x.binary == BinaryOp::BitXor) warn_of_power(x);
         if (x.binary == BinaryOp::Approx) {

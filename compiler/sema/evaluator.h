@@ -4,7 +4,7 @@
 // AST -> IR step. Promises: what checking accepts means the same when run; errors carry spans; nothing is
 // printed or executed while checking. Parts: eval_stmt, eval_flow, eval_expr, names, mistakes, arith,
 // numbers, held_numbers, index, place, sharing, call, kernel_call, types, modules, builtins_*, graphs,
-// captured_fn, loops, conditional, join, tests, checked_calls.
+// captured_fn, loops, conditional, join, tests, checked_calls, growing_text.
 #pragma once
 
 #include <array>
@@ -27,6 +27,11 @@
 #include "compiler/syntax/source.h"
 
 namespace gk::sema {
+
+/// "compare it: `x != 0`", for a value that is no bool; nothing where it cannot be compared.
+std::optional<std::string> compared(const Value& v, const std::string& text, std::string_view with);
+/// "i64(item(x))": `text`, which is `v`, as a host integer. `v` is a number or an array of one.
+std::string as_host_integer(const Value& v, const std::string& text);
 
 struct EvalOptions {
   std::vector<std::string> args;
@@ -193,9 +198,9 @@ class Evaluator {
   Error unknown_name(std::string_view name, const ScopePtr& scope, Span span, Meant meant) const;
   Error hidden_name(std::string_view name, const Variable& v, Span span, Meant meant) const;
   Error unknown_member(std::optional<Error> e, const syntax::Expr& field, const Scope* module) const;
-  Error unknown_field(const Value& base, const syntax::Expr& e, const ScopePtr& scope) const;
+  Error unknown_field(const Value& base, const syntax::Expr& e, const ScopePtr& scope);
   /// `e`, which the callee of `call` gave, with what gk has for such a call.
-  Error unknown_callee(Error e, const syntax::Expr& call, const ScopePtr& scope) const;
+  Error unknown_callee(Error e, const syntax::Expr& call, const ScopePtr& scope);
   // mistakes.cpp
   /// E0401 or E0407 where what an assignment writes has no declaration.
   std::optional<Error> undeclared(const syntax::Stmt& s, const ScopePtr& scope);
@@ -204,15 +209,17 @@ class Evaluator {
   Error no_storage(const syntax::Stmt& s, const Value& target, const ScopePtr& scope) const;
   Result<void> refuse_extents(const Call& call, const Value* value) const;
   Error not_a_list(const Call& call) const;
+  /// `e`, which `x .+= v` gave, where the sum is none of what the place of dtype `t` keeps.
+  Error combined(Error e, const syntax::Stmt& s, const Value& v, DType t, bool masked) const;
+  Error no_place(const syntax::Expr& e) const;
   void warn_of_power(const syntax::Expr& e);
   Error bound_tightly(Error e, const syntax::Expr& around, const syntax::Expr& inner) const;
   /// E0212; `what`: "an extent".
   Error not_on_host(const Value& v, const syntax::Expr& e, std::string_view what) const;
   /// `what`: "a condition is".
   Error not_a_condition(const Value& v, const syntax::Expr& e, std::string_view what) const;
-  /// Whether `name` is found only beyond the edge of a capture.
-  std::optional<std::string> as_call(std::string_view f, const std::string& first,
-                                     const std::vector<syntax::Arg>* args, const ScopePtr& scope) const;
+  bool advise_function(Error& e, std::string_view f, std::string help, std::vector<CallArg> args,
+                       const ScopePtr& scope);
 
   // arithmetic (arith.cpp)
   Result<Value> unary(syntax::UnaryOp op, const Value& v, Span span);

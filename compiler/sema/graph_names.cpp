@@ -28,6 +28,21 @@ bool differs(const GraphObject::Seen& seen, const Value& now) {
                      [&](const StoragePtr& s) { return !holds(now, s); });
 }
 
+// The dtype of a number; of one without a dtype that of the arrays of its kind in the node. Nothing where
+// these differ.
+std::optional<DType> dtype_met(const Value& number, const GraphObject::Node& node) {
+  if (!number.weak) return number.scalar.dtype;
+  std::optional<DType> met;
+  for (const auto* storages : {&node.reads, &node.writes})
+    for (const StoragePtr& s : *storages) {
+      const DType t = s->type.dtype;
+      if (is_bool(t) || gk::is_float(t) != number.scalar.is_float()) continue;
+      if (met && *met != t) return std::nullopt;
+      met = t;
+    }
+  return met.value_or(number.scalar.is_float() ? DType::F32 : DType::I64);
+}
+
 }  // namespace
 
 void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>& v) {
@@ -58,11 +73,11 @@ void Evaluator::warn_of_changes(GraphObject& g, Span launch) {
                    .note(number ? "a capture freezes numbers of the host"
                                 : "`=` gives the name another array; the graph keeps the one it captured");
       if (number) {
-        const char* dtype = gk::is_float(seen.number.scalar.dtype) ? "f32" : "i64";
+        const auto dtype = dtype_met(seen.number, node);
+        const std::string type = dtype ? fmt::format(": {}[]", name(*dtype)) : "";
         e = std::move(e)
-                .help(
-                    fmt::format("make it an array of rank 0, `var {0}: {1}[] = …`, and write it: `{0} .= …`",
-                                seen.name, dtype))
+                .help(fmt::format("make it an array of rank 0{0}, `var {1}{2} = …`, and write it: `{1} .= …`",
+                                  dtype ? "" : " in the dtype of what it meets", seen.name, type))
                 .help("or make the capture again");
       } else {
         e = std::move(e).help(fmt::format(

@@ -5,141 +5,179 @@
 #include <algorithm>
 #include <cctype>
 
-#include "runtime/base/dtype.h"
+#include "compiler/sema/habit_forms.h"
 
 namespace gk::sema {
 namespace {
 
-enum Where : uint8_t { Arrays, Anywhere };  // Anywhere: said of single numbers too, so in kernels
+using enum Where;
 
-/// `write` has $1 for the first argument, %1 for the same as an operand, $* for all of them; `along` is the
-/// form for a call with `axis=`, which stands in it as $axis.
-struct Habit {
-  std::string_view name, write, along;
-  Where where = Arrays;
-};
-
+/// Of several forms of one name the first that fits is said.
 constexpr Habit kHabits[] = {
     // products
-    {"dot", "%1 @ %2", ""},
-    {"inner", "%1 @ %2", ""},
-    {"mm", "%1 @ %2", ""},
-    {"bmm", "%1 @ %2", ""},
-    {"vdot", "sum(%1 * %2)", ""},
-    {"outer", "%1[:, new] * %2", ""},
-    {"identity", "eye($1)", ""},
+    {"dot", "x y", "%1 @ %2"},
+    {"mm", "x y", "%1 @ %2"},
+    {"bmm", "x y", "%1 @ %2"},
+    {"inner", "x:2 y", "%1 @ transpose($2)"},
+    {"inner", "x y", "%1 @ %2"},
+    {"vdot", "x y", "sum(%1 * %2)"},
+    {"outer", "x y", "%1[:, new] * %2"},
+    {"identity", "n", "eye($1)"},
+    {"identity", "n dtype", "eye($1, dtype=$2)"},
     // arithmetic that has an operator
-    {"add", "%1 + %2", "", Anywhere},
-    {"subtract", "%1 - %2", "", Anywhere},
-    {"multiply", "%1 * %2", "", Anywhere},
-    {"divide", "%1 / %2", "", Anywhere},
-    {"true_divide", "%1 / %2", "", Anywhere},
-    {"floor_divide", "%1 // %2", "", Anywhere},
-    {"fld", "%1 // %2", "", Anywhere},
-    {"mod", "%1 % %2", "", Anywhere},
-    {"remainder", "%1 % %2", "", Anywhere},
-    {"negative", "-%1", "", Anywhere},
-    {"reciprocal", "1 / %1", "", Anywhere},
-    {"logical_and", "%1 & %2", "", Anywhere},
-    {"logical_or", "%1 | %2", "", Anywhere},
-    {"logical_xor", "%1 ^ %2", "", Anywhere},
-    {"logical_not", "~%1", "", Anywhere},
-    {"bitwise_and", "%1 & %2", "", Anywhere},
-    {"bitwise_or", "%1 | %2", "", Anywhere},
-    {"bitwise_xor", "%1 ^ %2", "", Anywhere},
-    {"bitwise_not", "~%1", "", Anywhere},
-    {"invert", "~%1", "", Anywhere},
-    {"left_shift", "%1 << %2", "", Anywhere},
-    {"right_shift", "%1 >> %2", "", Anywhere},
-    {"equal", "%1 == %2", "", Anywhere},
-    {"not_equal", "%1 != %2", "", Anywhere},
-    {"less", "%1 < %2", "", Anywhere},
-    {"less_equal", "%1 <= %2", "", Anywhere},
-    {"greater", "%1 > %2", "", Anywhere},
-    {"greater_equal", "%1 >= %2", "", Anywhere},
+    {"add", "x y", "%1 + %2", Anywhere},
+    {"subtract", "x y", "%1 - %2", Anywhere},
+    {"multiply", "x y", "%1 * %2", Anywhere},
+    {"divide", "x y", "%1 / %2", Anywhere},
+    {"true_divide", "x y", "%1 / %2", Anywhere},
+    {"floor_divide", "x y", "%1 // %2", Anywhere},
+    {"fld", "x y", "%1 // %2", Anywhere},
+    {"mod", "x y", "%1 % %2", Anywhere},
+    {"remainder", "x y", "%1 % %2", Anywhere},
+    {"negative", "x", "-%1", Anywhere},
+    {"reciprocal", "x", "1 / %1", Anywhere},
+    {"logical_and", "x y", "%1 & %2", Anywhere},
+    {"logical_or", "x y", "%1 | %2", Anywhere},
+    {"logical_xor", "x y", "%1 ^ %2", Anywhere},
+    {"logical_not", "x", "~%1", Anywhere},
+    {"bitwise_and", "x y", "%1 & %2", Anywhere},
+    {"bitwise_or", "x y", "%1 | %2", Anywhere},
+    {"bitwise_xor", "x y", "%1 ^ %2", Anywhere},
+    {"bitwise_not", "x", "~%1", Anywhere},
+    {"invert", "x", "~%1", Anywhere},
+    {"left_shift", "x y", "%1 << %2", Anywhere},
+    {"right_shift", "x y", "%1 >> %2", Anywhere},
+    {"equal", "x y", "%1 == %2", Anywhere},
+    {"not_equal", "x y", "%1 != %2", Anywhere},
+    {"less", "x y", "%1 < %2", Anywhere},
+    {"less_equal", "x y", "%1 <= %2", Anywhere},
+    {"greater", "x y", "%1 > %2", Anywhere},
+    {"greater_equal", "x y", "%1 >= %2", Anywhere},
     // other names
-    {"absolute", "abs($*)", "", Anywhere},
-    {"fabs", "abs($*)", "", Anywhere},
-    {"arcsin", "asin($*)", "", Anywhere},
-    {"arccos", "acos($*)", "", Anywhere},
-    {"arctan", "atan($*)", "", Anywhere},
-    {"arctan2", "atan2($*)", "", Anywhere},
-    {"arcsinh", "asinh($*)", "", Anywhere},
-    {"arccosh", "acosh($*)", "", Anywhere},
-    {"arctanh", "atanh($*)", "", Anywhere},
-    {"power", "pow($*)", "", Anywhere},
-    {"fmax", "maximum($*)", "", Anywhere},
-    {"fmin", "minimum($*)", "", Anywhere},
-    {"ln", "log($*)", "", Anywhere},
-    {"rint", "round($*)", "", Anywhere},
-    {"clamp", "clip($*)", ""},
-    {"ifelse", "where($*)", "", Anywhere},
-    {"abs2", "square($*)", "", Anywhere},
-    {"amax", "max($*)", "max($*)"},
-    {"amin", "min($*)", "min($*)"},
-    {"average", "mean($*)", "mean($*)"},
-    {"concatenate", "concat($*)", "concat($*)"},
-    {"cat", "concat($*)", "concat($*)"},
-    {"vcat", "concat([$*])", ""},
-    {"hstack", "concat($1, axis=-1)", ""},
-    {"column_stack", "stack($1, axis=1)", ""},
-    {"append", "concat([$1, $2])", "concat([$1, $2], axis=$axis)"},
-    {"permute", "transpose($*)", ""},
-    {"permute_dims", "transpose($*)", ""},
-    {"permutedims", "transpose($*)", ""},
-    {"length", "len($*)", ""},
-    {"ndims", "ndim($*)", ""},
-    {"println", "print($*)", ""},
-    {"empty_like", "zeros_like($*)", ""},
-    {"similar", "zeros_like($1)", ""},
-    {"cpu", "host($1)", ""},
-    {"cuda", "device($1)", ""},
-    {"astype", "$2($1)", ""},
-    {"array", "$1", ""},
-    {"asarray", "$1", ""},
-    {"tensor", "$1", ""},
-    {"range", "arange($*)", ""},
-    {"str", "f\"{$1}\"", ""},
-    {"view", "reshape($*)", ""},
+    {"absolute", "x", "abs($1)", Anywhere},
+    {"fabs", "x", "abs($1)", Anywhere},
+    {"arcsin", "x", "asin($1)", Anywhere},
+    {"arccos", "x", "acos($1)", Anywhere},
+    {"arctan", "x", "atan($1)", Anywhere},
+    {"arctan2", "y x", "atan2($1, $2)", Anywhere},
+    {"arcsinh", "x", "asinh($1)", Anywhere},
+    {"arccosh", "x", "acosh($1)", Anywhere},
+    {"arctanh", "x", "atanh($1)", Anywhere},
+    {"power", "x y", "pow($1, $2)", Anywhere},
+    {"fmax", "x y", "maximum($1, $2)", Anywhere},
+    {"fmin", "x y", "minimum($1, $2)", Anywhere},
+    {"ln", "x", "log($1)", Anywhere},
+    {"rint", "x", "round($1)", Anywhere},
+    {"clamp", "x min max", "clip($1, $2, $3)"},
+    {"clamp", "x min", "maximum($1, $2)"},
+    {"clamp", "x max", "minimum($1, $2)"},
+    {"ifelse", "c x y", "where($1, $2, $3)", Anywhere},
+    {"abs2", "x", "square($1)", Anywhere},
+    {"amax", "x axis? keepdims?", "max($*)"},
+    {"amin", "x axis? keepdims?", "min($*)"},
+    {"average", "x axis? keepdims?", "mean($*)"},
+    {"average", "x .weights", "sum(%1 * %2) / sum($2)"},
+    {"concatenate", "x axis?", "concat($*)"},
+    {"cat", "x axis?", "concat($*)"},
+    {"vcat", "*", "concat([$*])"},
+    {"hstack", "x", "concat($1, axis=-1)"},
+    {"column_stack", "x", "stack($1, axis=1)"},
+    {"append", "x:1 y:0", "concat([$1, [$2]])"},
+    {"append", "x:1 y:1", "concat([$1, $2])"},
+    {"append", "x y axis", "concat([$1, $2], axis=$3)"},
+    {"permute", "x axes", "transpose($1, $2)"},
+    {"permute_dims", "x axes", "transpose($1, $2)"},
+    {"permute", "x a:0 b:0", "transpose($1, ($2, $3))"},
+    {"permute", "x a:0 b:0 c:0", "transpose($1, ($2, $3, $4))"},
+    {"permutedims", "x", "transpose($1)"},
+    {"permutedims", "x axes", "transpose($1, ^2)"},
+    {"length", "x", "len($1)"},
+    {"ndims", "x", "ndim($1)"},
+    {"println", "*", "print($*)"},
+    {"empty_like", "x", "zeros_like($1)"},
+    {"similar", "x", "zeros_like($1)"},
+    {"cpu", "x", "host($1)"},
+    {"cuda", "x", "device($1)"},
+    {"astype", "x dtype", "$2($1)"},
+    {"array", "x", "$1"},
+    {"array", "x dtype", "$2($1)"},
+    {"asarray", "x", "$1"},
+    {"asarray", "x dtype", "$2($1)"},
+    {"tensor", "x", "$1"},
+    {"tensor", "x dtype", "$2($1)"},
+    {"range", "*", "arange($*)"},
+    {"str", "x", "f\"{$1}\""},
+    {"view", "*", "reshape($*)"},
     // said with what there is
-    {"std", "sqrt(mean(square(%1 - mean($1))))",
-     "sqrt(mean(square(%1 - mean($1, axis=$axis, keepdims=true)), axis=$axis))"},
-    {"norm", "sqrt(sum(square($1)))", "sqrt(sum(square($1), axis=$axis))"},
-    {"trace", "sum(%1 * eye(len($1)))", ""},
-    {"roll", "concat([%1[-%2:], %1[:-%2]])", ""},
-    {"flip", "%1[::-1]", ""},
-    {"flipud", "%1[::-1]", ""},
-    {"reverse", "%1[::-1]", ""},
-    {"fliplr", "%1[:, ::-1]", ""},
-    {"ravel", "reshape($1, -1)", ""},
-    {"flatten", "reshape($1, -1)", ""},
-    {"vec", "reshape($1, -1)", ""},
-    {"expand_dims", "%1[new]", "%1[:, new]"},
-    {"unsqueeze", "%1[new]", ""},
-    {"tile", "concat(list($2, _ => $1))", ""},
-    {"repeat", "reshape(broadcast_to(%1[:, new], (len($1), $2)), -1)", ""},
-    {"diff", "%1[1:] - %1[:-1]", ""},
-    {"trapezoid", "sum((%1[1:] + %1[:-1]) * (%2[1:] - %2[:-1])) / 2", ""},
-    {"trapz", "sum((%1[1:] + %1[:-1]) * (%2[1:] - %2[:-1])) / 2", ""},
-    {"nansum", "sum(where(isnan($1), 0, $1))", "sum(where(isnan($1), 0, $1), axis=$axis)"},
-    {"array_equal", "all(%1 == %2)", ""},
-    {"allclose", "all(abs(%1 - %2) <= 1e-8 + 1e-5 * abs(%2))", ""},
-    {"tril", "where(arange(len($1))[:, new] >= arange(len($1)), $1, 0)", ""},
-    {"triu", "where(arange(len($1))[:, new] <= arange(len($1)), $1, 0)", ""},
-    {"logspace", "pow(10.0, linspace($*))", ""},
-    {"softmax", "exp(%1 - max($1)) / sum(exp(%1 - max($1)))",
-     "exp(%1 - max($1, axis=$axis, keepdims=true)) / sum(exp(%1 - max($1, axis=$axis, keepdims=true)), "
-     "axis=$axis, keepdims=true)"},
-    {"sigmoid", "1 / (1 + exp(-%1))", "", Anywhere},
-    {"relu", "maximum($1, 0)", "", Anywhere},
-    {"hypot", "sqrt(%1 * %1 + %2 * %2)", "", Anywhere},
-    {"deg2rad", "%1 * (pi / 180)", ""},
-    {"radians", "%1 * (pi / 180)", ""},
-    {"rad2deg", "%1 * (180 / pi)", ""},
-    {"degrees", "%1 * (180 / pi)", ""},
-    {"atomicAdd", "atomic_add(z, i, v)", "", Anywhere},
-    {"atomicMin", "atomic_min(z, i, v)", "", Anywhere},
-    {"atomicMax", "atomic_max(z, i, v)", "", Anywhere},
+    {"std", "x", "sqrt(mean(square(%1 - mean($1))))"},
+    {"std", "x axis", "sqrt(mean(square(%1 - mean($1, axis=$2, keepdims=true)), axis=$2))"},
+    {"std", "x axis keepdims=true",
+     "sqrt(mean(square(%1 - mean($1, axis=$2, keepdims=true)), axis=$2, keepdims=true))"},
+    {"norm", "x", "sqrt(sum(square($1)))"},
+    {"norm", "x:1 ord=1", "sum(abs($1))"},
+    {"norm", "x:1 ord=2", "sqrt(sum(square($1)))"},
+    {"norm", "x .axis", "sqrt(sum(square($1), axis=$2))"},
+    {"norm", "x .axis .keepdims=true", "sqrt(sum(square($1), axis=$2, keepdims=true))"},
+    {"trace", "x", "sum(%1 * eye(len($1)))"},
+    {"roll", "x:1 n", "concat([%1[-%2:], %1[:-%2]])"},
+    {"roll", "x n axis=0", "concat([%1[-%2:], %1[:-%2]])"},
+    {"roll", "x n axis=1", "concat([%1[:, -%2:], %1[:, :-%2]], axis=1)"},
+    {"flip", "x:1", "%1[::-1]"},
+    {"flip", "x:2", "%1[::-1, ::-1]"},
+    {"flip", "x axis=0", "%1[::-1]"},
+    {"flip", "x axis=1", "%1[:, ::-1]"},
+    {"flip", "x axis=-1", "%1[..., ::-1]"},
+    {"flipud", "x", "%1[::-1]"},
+    {"reverse", "x:1", "%1[::-1]"},
+    {"reverse", "x:2", "%1[::-1, ::-1]"},
+    {"fliplr", "x", "%1[:, ::-1]"},
+    {"ravel", "x", "reshape($1, -1)"},
+    {"flatten", "x", "reshape($1, -1)"},
+    {"vec", "x", "reshape($1, -1)"},
+    {"expand_dims", "x axis=0", "%1[new]"},
+    {"expand_dims", "x axis=1", "%1[:, new]"},
+    {"expand_dims", "x axis=2", "%1[:, :, new]"},
+    {"expand_dims", "x axis=-1", "%1[..., new]"},
+    {"unsqueeze", "x axis=0", "%1[new]"},
+    {"unsqueeze", "x axis=1", "%1[:, new]"},
+    {"unsqueeze", "x axis=2", "%1[:, :, new]"},
+    {"unsqueeze", "x axis=-1", "%1[..., new]"},
+    {"tile", "x:1 n:0", "concat(list($2, _ => $1))"},
+    {"tile", "x:2 n:0", "concat(list($2, _ => $1), axis=1)"},
+    {"repeat", "x:1 n:0", "reshape(broadcast_to(%1[:, new], (len($1), $2)), -1)"},
+    {"repeat", "x:2 n:0", "reshape(stack(list($2, _ => $1), axis=-1), -1)"},
+    {"diff", "x:1", "%1[1:] - %1[:-1]"},
+    {"diff", "x:2", "%1[:, 1:] - %1[:, :-1]"},
+    {"diff", "x .axis=0", "%1[1:] - %1[:-1]"},
+    {"diff", "x .axis=1", "%1[:, 1:] - %1[:, :-1]"},
+    {"diff", "x .axis=-1", "%1[..., 1:] - %1[..., :-1]"},
+    {"trapezoid", "y:1", "sum(%1[1:] + %1[:-1]) / 2"},
+    {"trapezoid", "y:1 x:1", "sum((%1[1:] + %1[:-1]) * (%2[1:] - %2[:-1])) / 2"},
+    {"trapezoid", "y:1 .dx", "sum(%1[1:] + %1[:-1]) / 2 * %2"},
+    {"trapz", "y:1", "sum(%1[1:] + %1[:-1]) / 2"},
+    {"trapz", "y:1 x:1", "sum((%1[1:] + %1[:-1]) * (%2[1:] - %2[:-1])) / 2"},
+    {"trapz", "y:1 .dx", "sum(%1[1:] + %1[:-1]) / 2 * %2"},
+    {"nansum", "x", "sum(where(isnan($1), 0, $1))"},
+    {"nansum", "x axis", "sum(where(isnan($1), 0, $1), axis=$2)"},
+    {"array_equal", "x y", "all(%1 == %2)"},
+    {"allclose", "x y rtol~1e-5 atol~1e-8", "all(abs(%1 - %2) <= $4 + $3 * abs($2))"},
+    {"tril", "x", "where(arange(len($1))[:, new] >= arange(len($1)), $1, 0)"},
+    {"triu", "x", "where(arange(len($1))[:, new] <= arange(len($1)), $1, 0)"},
+    {"logspace", "*", "pow(10.0, linspace($*))"},
+    {"softmax", "x", "exp(%1 - max($1)) / sum(exp(%1 - max($1)))"},
+    {"softmax", "x axis",
+     "exp(%1 - max($1, axis=$2, keepdims=true)) / sum(exp(%1 - max($1, axis=$2, keepdims=true)), axis=$2, "
+     "keepdims=true)"},
+    {"sigmoid", "x", "1 / (1 + exp(-%1))", Anywhere},
+    {"relu", "x", "maximum($1, 0)", Anywhere},
+    {"hypot", "x y", "sqrt(%1 * %1 + %2 * %2)", Anywhere},
+    {"deg2rad", "x", "%1 * (pi / 180)"},
+    {"radians", "x", "%1 * (pi / 180)"},
+    {"rad2deg", "x", "%1 * (180 / pi)"},
+    {"degrees", "x", "%1 * (180 / pi)"},
+    {"atomicAdd", "*", "atomic_add(z, i, v)", Anywhere},
+    {"atomicMin", "*", "atomic_min(z, i, v)", Anywhere},
+    {"atomicMax", "*", "atomic_max(z, i, v)", Anywhere},
 };
 
 /// What has no short form in gk: why not, or what to do.
@@ -147,6 +185,8 @@ struct Remark {
   std::string_view name, help;
 };
 
+constexpr std::string_view kNoForm =
+    "gk has no function for a call with these arguments: say it with arithmetic, reductions and slices";
 constexpr std::string_view kNoSort = "gk cannot sort yet: sort with NumPy and `load` the result";
 constexpr std::string_view kNoSolver =
     "gk has no linear algebra beyond `@` yet: iterate with `@`, or use NumPy and `load` the result";
@@ -268,57 +308,6 @@ const Remark* find(const auto& table, std::string_view name) {
   return it == std::end(table) ? nullptr : it;
 }
 
-/// f32 for `float32` and `Float32`, i64 for `int64` and `Int64`.
-std::optional<std::string> sized_type(std::string_view name) {
-  for (const auto& [word, letter] : {std::pair{"float", 'f'}, {"uint", 'u'}, {"int", 'i'}}) {
-    const std::string_view w = word;
-    if (name.size() <= w.size()) continue;
-    std::string lower;
-    for (char c : name.substr(0, w.size()))
-      lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (lower != w) continue;
-    std::string bits{name.substr(w.size())};
-    if (bits.ends_with("_t")) bits.resize(bits.size() - 2);
-    if (const std::string type = letter + bits; parse_dtype(type)) return type;
-  }
-  return std::nullopt;
-}
-
-constexpr std::string_view kPlaceholders[] = {"x", "y", "z", "w"};
-
-std::string filled(std::string_view form, const std::vector<WrittenArg>& args) {
-  std::string out, all, axis = "0";
-  std::vector<std::string> plain;
-  for (const WrittenArg& a : args) {
-    all += (all.empty() ? "" : ", ") + (a.name.empty() ? "" : a.name + "=") + a.text;
-    if (a.name == "axis")
-      axis = a.text;
-    else if (a.name.empty())
-      plain.push_back(a.text);
-  }
-  if (args.empty()) all = kPlaceholders[0];
-  for (size_t i = 0; i < form.size(); ++i) {
-    const char next = i + 1 < form.size() ? form[i + 1] : ' ';
-    const bool number = next >= '1' && next <= '9';
-    if (form.substr(i).starts_with("$axis")) {
-      out += axis;
-      i += 4;
-    } else if (form[i] == '$' && next == '*') {
-      out += all;
-      ++i;
-    } else if ((form[i] == '$' || form[i] == '%') && number) {
-      const auto k = static_cast<size_t>(next - '1');
-      const std::string text =
-          k < plain.size() ? plain[k] : std::string(kPlaceholders[std::min<size_t>(k, 3)]);
-      out += form[i] == '%' ? as_operand(text) : text;
-      ++i;
-    } else {
-      out += form[i];
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string as_operand(std::string_view text) {
@@ -374,16 +363,13 @@ std::string_view nearest(std::string_view name, const std::vector<std::string_vi
 }
 
 bool advise_call(Error& e, std::string_view name, const std::vector<WrittenArg>& args, bool in_kernel) {
+  bool known = false;
   for (const Habit& h : kHabits) {
     if (h.name != name || (in_kernel && h.where == Arrays)) continue;
-    const bool axis = std::any_of(args.begin(), args.end(), [](const auto& a) { return a.name == "axis"; });
-    std::vector<WrittenArg> given = args;
-    if (axis && h.along.empty()) std::erase_if(given, [](const WrittenArg& a) { return !a.name.empty(); });
-    const std::string form = filled(axis && !h.along.empty() ? h.along : h.write, given);
-    const char* along = axis && h.along.empty() ? "along the first axis it is" : "write";
-    e.helps.push_back(fmt::format("{} `{}`", along, form));
-    return true;
+    known = true;
+    if (const auto form = form_of(h, args)) return e.helps.push_back(fmt::format("write `{}`", *form)), true;
   }
+  if (known && !in_kernel) return e.helps.emplace_back(kNoForm), true;
   if (!in_kernel)
     if (const Remark* r = find(kRemarks, name)) return e.helps.emplace_back(r->help), true;
   const auto type = sized_type(name);

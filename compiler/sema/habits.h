@@ -16,9 +16,10 @@ namespace gk::sema {
 /// letters in the wrong order are one slip. Empty where none is that near.
 std::string_view nearest(std::string_view name, const std::vector<std::string_view>& candidates);
 
-/// An argument as it is written.
+/// An argument as it is written, and its rank where that is known: 0 of a number.
 struct WrittenArg {
   std::string name, text;
+  std::optional<int> rank = std::nullopt;
 };
 
 /// Adds to `e` what gk has for the function `name`, called with `args` from elsewhere. In a kernel only what

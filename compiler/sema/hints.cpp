@@ -64,6 +64,27 @@ Error advised(Error e, const Value& a, const Value& b, const std::string& left, 
       e.helps[0].replace(at, gap.size(), "(" + operand + ")");
     }
   }
+  // Bools do not meet numbers.
+  const auto bools = [](const Value& v) {
+    return (v.is_array() && is_bool(v.array->type.dtype)) || (v.is_scalar() && is_bool(v.scalar.dtype));
+  };
+  const bool computable = (a.is_array() || a.is_scalar()) && (b.is_array() || b.is_scalar());
+  if (computable && (e.code == "E0201" || e.code == "E0204") && bools(a) != bools(b)) {
+    const Value& number = bools(a) ? b : a;
+    const bool fraction =
+        number.is_array() ? gk::is_float(number.array->type.dtype) : gk::is_float(number.scalar.dtype);
+    e.helps = {fmt::format("convert the bools: `{}({})`", fraction ? "f32" : "i32", bools(a) ? left : right)};
+  }
+  // The last two axes change places; of a matrix `.T` says it.
+  if (e.code == "E0302" && !e.helps.empty() && a.is_array() && b.is_array())
+    for (const auto& [v, text, which] : {std::tuple{&a, &left, "first"}, {&b, &right, "second"}}) {
+      const int rank = v->array->type.rank();
+      if (rank < 3 || e.helps[0] != fmt::format("transpose the {} operand", which)) continue;
+      std::string axes;
+      for (int i = 0; i < rank; ++i)
+        axes += fmt::format("{}{}", i ? ", " : "", i < rank - 2 ? i : 2 * rank - 3 - i);
+      e.helps = {fmt::format("transpose the {} operand: `transpose({}, ({}))`", which, *text, axes)};
+    }
   if (e.code == "E0301" && a.is_array() && b.is_array()) {
     const auto &x = a.array->type.dims, &y = b.array->type.dims;
     const bool first = x.size() < y.size();

@@ -102,10 +102,17 @@ Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr
         whole_axis(axis++);
         continue;
       }
-      if (!v.is_scalar() || !is_integer(v.scalar.dtype))
-        return fail(make_error(ErrorKind::Type, "E0202",
-                               fmt::format("an index is an integer, not {}", describe(v)), ix.span)
-                        .help(fmt::format("convert it: `i64({})`", written(ix.span))));
+      if (!v.is_scalar() || !is_integer(v.scalar.dtype)) {
+        Error error = make_error(ErrorKind::Type, "E0202",
+                                 fmt::format("an index is an integer, not {}", describe(v)), ix.span);
+        const std::string text = written(ix.span);
+        if (v.is_scalar() || v.is_array())
+          error.helps = {fmt::format("convert it: `i64({})`", text)};
+        else if (ix.expr->kind == syntax::ExprKind::TupleLit && text.starts_with('(') && text.ends_with(')'))
+          error.helps = {
+              fmt::format("write `{}[{}]`", written(e.lhs->span), text.substr(1, text.size() - 2))};
+        return fail(std::move(error));
+      }
       const ir::Dim& d = t.dims[static_cast<size_t>(axis)];
       GK_TRY(int64_t i, small_integer(v, "an index", ix.span));
       if (v.known && d.is_known()) {
@@ -233,11 +240,13 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
     int64_t k = at < 0 ? at + n : at;
     if (k < 0 || k >= n) {
       if (base.kind == VKind::Strings)
-        return fail(make_error(ErrorKind::Runtime, "E0801",
-                               fmt::format("the program was given {} argument{}, and this is number {}", n,
-                                           n == 1 ? "" : "s", at),
-                               e.indices[0].span)
-                        .help("give it behind the file's name, or ask first: `if len(args) > 0 { … }`"));
+        return fail(
+            make_error(ErrorKind::Runtime, "E0801",
+                       fmt::format("the program was given {} argument{}, and this is number {}", n,
+                                   n == 1 ? "" : "s", at),
+                       e.indices[0].span)
+                .help(fmt::format("give it behind the file's name, or ask first: `if len(args) > {} {{ … }}`",
+                                  at < 0 ? -at - 1 : at)));
       return fail(running() ? ErrorKind::Runtime : ErrorKind::Shape, running() ? "E0801" : "E0308",
                   fmt::format("index {} is out of range for {}", at, describe(base)), e.indices[0].span);
     }
@@ -285,12 +294,18 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
   }
   GK_TRY(auto plan, plan_index(base, e, scope));
   if (plan.unknown) return Value::unknown();
-  if (plan.mask)
+  if (plan.mask) {
+    // A mask of the first axes alone.
+    std::string mask = written(e.indices[0].span), axes;
+    const int rank = plan.mask->type.rank(), more = base.array->type.rank() - rank;
+    for (int i = 0; i < rank + more; ++i) axes += fmt::format("{}{}", i ? ", " : "", i < rank ? ":" : "new");
+    if (more > 0) mask = fmt::format("{}[{}]", as_operand(mask), axes);
     return fail(
         make_error(ErrorKind::Unsupported, "E0405", "reading through a mask is not yet implemented", e.span)
             .help(fmt::format("`where({0}, {1}, 0)` keeps the shape, for a sum of the chosen ones: "
                               "`sum(where({0}, {1}, 0))`",
-                              written(e.indices[0].span), written(e.lhs->span))));
+                              mask, written(e.lhs->span))));
+  }
   GK_TRY(auto r, apply_slice(base.array, plan, e.span));
   if (plan.take_axis >= 0) {
     ir::Attrs attrs;

@@ -207,6 +207,8 @@ class Guarded {
   size_t before_;
 };
 
+inline constexpr std::string_view kNameExtent =
+    "name an extent in the signature: `x: f32[n]` makes `n` known in the body";
 /// What a choice between two weak integers lies between.
 std::optional<Operand::Range> either(const Operand& a, const Operand& b);
 bool is_pure(const ir::KBlock& b);

@@ -227,6 +227,14 @@ Error KernelBuilder::unknown_function(const Expr& call) const {
   for (std::string_view c : candidates)
     if (of_float && c == std::string_view(name).substr(0, name.size() - 1))
       return std::move(e).help(fmt::format("write `{}`: functions go by their argument's dtype", c));
+  const Expr* of = name == "len" && call.args.size() == 1 ? call.args[0].value.get() : nullptr;
+  const Name* array = of && of->kind == syntax::ExprKind::Name ? find(of->text) : nullptr;
+  if (array && array->kind == Name::Kind::Parameter && !param_info(array->index).extents.empty()) {
+    const KernelExtent& n = param_info(array->index).extents[0];
+    if (n.name.empty() && n.fixed < 0) return std::move(e).help(std::string(kNameExtent));
+    return std::move(e).help(fmt::format("write `{}`, its extent in the signature",
+                                         n.fixed >= 0 ? std::to_string(n.fixed) : n.name));
+  }
   if (find_builtin(name))
     return std::move(e).help("a kernel works on single numbers: go over an array in a loop");
   const std::string_view best = nearest(name, candidates);

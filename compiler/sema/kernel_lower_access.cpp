@@ -70,6 +70,7 @@ Result<KernelBuilder::Element> KernelBuilder::element_of(const Expr& e) {
     return fail(make_error(ErrorKind::Unsupported, "E0405",
                            "indexing a part of an array in a kernel is not yet implemented", e.span)
                     .help("give all indices in one pair of brackets: `x[i, j]`"));
+  if (e.lhs->kind == ExprKind::Field) return fail(lower_expr(*e.lhs).error());
   if (e.lhs->kind != ExprKind::Name)
     return fail(ErrorKind::Type, "E0202", "only the arrays among a kernel's parameters can be indexed",
                 e.lhs->span);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/sema/habits.h"
 #include "compiler/sema/hints.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
@@ -307,8 +308,8 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
         make_error(ErrorKind::Type, "E0201",
                    fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
     if (op == ir::Op::Xor)
-      e = std::move(e).help(
-          fmt::format("a power is `{} ** {}`", text_of(args[0].span), text_of(args[1].span)));
+      e = std::move(e).help(fmt::format("a power is `{} ** {}`", as_operand(text_of(args[0].span)),
+                                        as_operand(text_of(args[1].span))));
     return fail(std::move(e));
   }
   if (op == ir::Op::Not && !is_bool(t))

@@ -69,10 +69,18 @@ Result<Operand> KernelBuilder::lower_expr(const Expr& e) {
     case ExprKind::TupleLit:
       return fail(ErrorKind::Unsupported, "E0405",
                   "arrays and tuples inside a kernel are not yet implemented", e.span);
-    case ExprKind::Field:
-      return fail(make_error(ErrorKind::Unsupported, "E0405",
-                             fmt::format("`.{}` inside a kernel is not yet implemented", e.field), e.span)
-                      .help("name an extent in the signature: `x: f32[n]` makes `n` known in the body"));
+    case ExprKind::Field: {
+      const bool name = e.lhs->kind == ExprKind::Name;
+      if (name && !find(e.lhs->text) && !const_named(e.lhs->text, e.lhs->span)) {
+        Error unknown = unknown_name(e.lhs->text, e.lhs->span);
+        const bool elsewhere = is_foreign_module(e.lhs->text) && named_constant(e.field);
+        return fail(elsewhere ? std::move(unknown).help(fmt::format("write `{}`", e.field)) : unknown);
+      }
+      Error error = make_error(ErrorKind::Unsupported, "E0405",
+                               fmt::format("`.{}` inside a kernel is not yet implemented", e.field), e.span);
+      if (e.field == "shape" || e.field == "size") error.helps = {std::string(kNameExtent)};
+      return fail(std::move(error));
+    }
     case ExprKind::Wildcard:
     case ExprKind::Lambda:
     case ExprKind::Capture:

@@ -327,7 +327,8 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
     GK_TRY(v, lower_expr(e));
     if (!is_integer(v.dtype) || v.dtype == DType::U64)
       return fail(make_error(ErrorKind::Type, "E0202",
-                             fmt::format("a bound of a range is an integer, not {}", name(v.dtype)), e.span)
+                             fmt::format("a bound of a range is a signed integer, not {}", name(v.dtype)),
+                             e.span)
                       .help("convert it: `i64(…)`"));
     return convert(v, DType::I64);
   };

@@ -94,8 +94,9 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   if (!iterable)
     return fail(
         make_error(ErrorKind::Type, "E0202", fmt::format("cannot loop over {}", describe(over)), s.rhs->span)
-            .help(over.is_scalar() ? fmt::format("loop over a range: `0..{}`", written(s.rhs->span))
-                                   : "loop over a range, a list, or the first axis of an array"));
+            .help(over.is_scalar() || over.is_array()
+                      ? fmt::format("loop over a range: `0..{}`", as_host_integer(over, written(s.rhs->span)))
+                      : "loop over a range, a list, or the first axis of an array"));
   if (!running()) {
     Value index = Value::unknown();
     if (over.kind == VKind::Range) index = Value::unknown_host(DType::I64);

@@ -4,6 +4,7 @@
 
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
+#include "compiler/sema/host_number.h"
 
 namespace gk::sema {
 
@@ -33,15 +34,33 @@ std::string_view sign_of(AssignOp op) {
 }
 
 /// "full(i64[], 3)": the number as an array of rank 0.
-std::string on_device(const Value& number) {
-  const Scalar& s = number.scalar;
-  const std::string value = !number.known  ? "…"
-                            : s.is_float() ? fmt::format("{}", s.f)
-                                           : fmt::format("{}", s.i);
-  return fmt::format("full({}[], {})", name(s.dtype), value);
+std::string on_device(const Value& number, DType t) {
+  return fmt::format("full({}[], {})", name(t), number.known ? number_text(number.scalar) : "…");
+}
+
+/// A number without a dtype takes that of the arrays it meets; one on the device would keep its own.
+std::string_view dtype_advice(const Value& number) {
+  return number.weak ? "; give it the dtype of the arrays that it meets" : "";
 }
 
 }  // namespace
+
+std::string as_host_integer(const Value& v, const std::string& text) {
+  const std::string number = v.is_array() ? fmt::format("item({})", text) : text;
+  const DType t = v.is_array() ? v.array->type.dtype : v.scalar.dtype;
+  if (!is_integer(t)) return fmt::format("i64({})", number);
+  return number;
+}
+
+/// "compare it: `x != 0`", for a value that is no bool.
+std::optional<std::string> compared(const Value& v, const std::string& text, std::string_view with) {
+  const std::string operand = as_operand(text);
+  if (v.kind == VKind::String) return fmt::format("compare it: `{} {} \"\"`", operand, with);
+  if (!v.is_array() && !v.is_scalar()) return std::nullopt;
+  const bool many = v.is_array() && v.array->type.rank() > 0;
+  if (!many) return fmt::format("compare it: `{} {} 0`", operand, with);
+  return fmt::format("compare it: `{}({} {} 0)`", with == "==" ? "all" : "any", operand, with);
+}
 
 /// The name that an assignment would have needed, bound so that what follows does not miss it again.
 std::optional<Error> Evaluator::undeclared(const Stmt& s, const ScopePtr& scope) {
@@ -70,15 +89,23 @@ Error Evaluator::not_rebindable(const Expr& target, const Variable& var) const {
   Error e =
       make_error(ErrorKind::Type, "E0402", fmt::format("`{}` cannot be rebound", target.text), target.span);
   const Value& v = var.target ? *var.target : var.value;
+  if (var.is_param && (v.is_scalar() || v.kind == VKind::String))
+    return std::move(e)
+        .label(var.span, "a parameter")
+        .help(var.target ? "give the new value back as the result" : "use a `var` of its own");
   if (var.is_param)
     return std::move(e).label(var.span, "a parameter").help("use a `var` of its own, or `.=` if it is `mut`");
   if (v.kind == VKind::Function || v.kind == VKind::Kernel || v.kind == VKind::Type ||
-      v.kind == VKind::Module)
+      v.kind == VKind::Module || v.kind == VKind::Graph)
     return std::move(e).label(var.span, describe(v)).help("choose another name");
-  if (var.is_index)
+  if (var.is_index && v.is_scalar())
     return std::move(e)
         .label(var.span, "the index of this loop")
         .help("count in a `var` of your own, with `while`");
+  if (var.is_index)
+    return std::move(e)
+        .label(var.span, "a part of what this loop goes over")
+        .help("use a `var` of another name");
   return std::move(e)
       .label(var.span, var.kind == BindKind::Const ? "declared const" : "declared with let")
       .help(fmt::format("declare it `var {}`", target.text));
@@ -97,9 +124,9 @@ Error Evaluator::frozen(const Stmt& s, const Variable& var) const {
         .help(fmt::format("write to its storage: `{} .{}= …`", name, sign_of(s.assign_op)));
   return std::move(e)
       .note("a number on the host is frozen when the capture is made")
-      .help(fmt::format("keep it on the device: `var {0} = {1}`, and here `{0} .{2}= {3}`", name,
-                        on_device(strengthen(var.value)), sign_of(s.assign_op),
-                        shortened(written(s.rhs->span))));
+      .help(fmt::format("keep it on the device: `var {0} = {1}`, and here `{0} .{2}= {3}`{4}", name,
+                        on_device(var.value, alone(var.value)), sign_of(s.assign_op),
+                        shortened(written(s.rhs->span)), dtype_advice(var.value)));
 }
 
 /// For an assignment to a number or a string, which are values without storage.
@@ -113,12 +140,14 @@ Error Evaluator::no_storage(const Stmt& s, const Value& target, const ScopePtr& 
     if (var && var->is_param && target.is_scalar())
       return std::move(e)
           .label(var->span, "a number of the caller's")
-          .help(fmt::format("pass one that is on the device, made by `{}`", on_device(strengthen(target))));
+          .help(fmt::format("pass one that is on the device, made by `{}`{}",
+                            on_device(target, alone(target)), dtype_advice(target)));
+    if (var && var->is_param) return std::move(e).help("give the text back as the result");
     if (var && var->capture_depth < capture_depth_ && target.is_scalar())
       return std::move(e)
           .label(var->span, "a number on the host")
-          .help(
-              fmt::format("keep it on the device: `var {} = {}`", place.text, on_device(strengthen(target))));
+          .help(fmt::format("keep it on the device: `var {} = {}`{}", place.text,
+                            on_device(target, alone(target)), dtype_advice(target)));
     return std::move(e).help(fmt::format("rebind it: `{} {}= {}`", place.text, sign, value));
   }
   if (place.kind != ExprKind::Field || !target.is_scalar())
@@ -145,11 +174,49 @@ Error Evaluator::no_storage(const Stmt& s, const Value& target, const ScopePtr& 
                                        var->get().items->type->name, fields));
 }
 
+Error Evaluator::combined(Error e, const Stmt& s, const Value& v, DType t, bool masked) const {
+  if (e.code != "E0211" || s.assign_op == AssignOp::Set) return e;
+  const std::string place = written(s.lhs->span), by = as_operand(written(s.rhs->span));
+  const DType of_value = v.is_array() ? v.array->type.dtype : v.scalar.dtype;
+  const bool whole = is_integer(of_value) && (v.weak || v.is_literal() || promote(of_value, t) == t);
+  const auto result = [&](const std::string& of) {
+    if (s.assign_op == AssignOp::Div && is_integer(t) && whole) return fmt::format("{} // {}", of, by);
+    return fmt::format("{}({} {} {})", name(t), of, sign_of(s.assign_op), by);
+  };
+  e.helps = {fmt::format("write `{} .= {}`", place, result(place))};
+  if (masked) {
+    const std::string all = written(s.lhs->lhs->span);
+    e.helps = {fmt::format("write `{0} .= where({1}, {2}, {0})`", all, written(s.lhs->indices[0].span),
+                           result(all))};
+  }
+  return e;
+}
+
+Error Evaluator::no_place(const Expr& e) const {
+  return make_error(ErrorKind::Type, "E0403", "this is not a place that can be written to", e.span)
+      .help("write to a `var`, a field, or an element of one");
+}
+
 // `zeros(3)`, `zeros((2, 3), dtype=f64)` and `zeros(f64, 3)` as others have them: what they are here. Of
 // `full` the last argument is the value.
 Result<void> Evaluator::refuse_extents(const Call& call, const Value* value) const {
   const size_t num_values = value ? 1 : 0;
   if (call.args.size() < 1 + num_values || call.args[0].value.is_unknown()) return {};
+  // `zeros([1.5])`, `zeros(x)`
+  const Value& first = call.args[0].value;
+  const bool like = first.is_array() && !(first.is_literal() && first.array->type.rank() == 1 &&
+                                          is_integer(first.array->type.dtype));
+  const std::string fill = value ? ", " + written(call.args.back().span) : "";
+  const auto refused = [&](const std::string& help) {
+    return fail(make_error(ErrorKind::Type, "E0202",
+                           fmt::format("`{}` takes a dtype with its extents", call.callee), call.args[0].span)
+                    .help(fmt::format("write `{}`", help)));
+  };
+  if (like && call.args.size() == 1 + num_values)
+    return refused(fmt::format("{}_like({}{})", call.callee, written(call.args[0].span), fill));
+  if (value && value->kind == VKind::Type && value->dims && call.args.size() == 2 && first.is_scalar())
+    return refused(
+        fmt::format("{}({}, {})", call.callee, written(call.args[1].span), written(call.args[0].span)));
   std::string extents;
   DType t = value && value->is_scalar() ? strengthen(*value).scalar.dtype : default_float();
   bool array_of_type = false;
@@ -162,7 +229,9 @@ Result<void> Evaluator::refuse_extents(const Call& call, const Value* value) con
       t = a.value.dtype;
       continue;
     }
-    if (a.value.kind == VKind::Type || !a.name.empty()) {
+    const bool extent = a.value.is_unknown() || a.value.kind == VKind::Tuple || a.value.kind == VKind::List ||
+                        a.value.is_literal() || (a.value.is_scalar() && is_integer(a.value.scalar.dtype));
+    if (!extent || !a.name.empty()) {
       array_of_type = true;
       continue;
     }
@@ -172,10 +241,7 @@ Result<void> Evaluator::refuse_extents(const Call& call, const Value* value) con
     extents += (extents.empty() ? "" : ", ") + text;
   }
   if (array_of_type || extents.empty()) return {};
-  const std::string fill = value ? ", " + written(call.args.back().span) : "";
-  return fail(make_error(ErrorKind::Type, "E0202",
-                         fmt::format("`{}` takes a dtype with its extents", call.callee), call.args[0].span)
-                  .help(fmt::format("write `{}({}[{}]{})`", call.callee, name(t), extents, fill)));
+  return refused(fmt::format("{}({}[{}]{})", call.callee, name(t), extents, fill));
 }
 
 /// For `concat(a, b)`.
@@ -234,8 +300,8 @@ Error Evaluator::not_on_host(const Value& v, const Expr& e, std::string_view wha
   Error error = make_error(ErrorKind::Type, "E0212",
                            fmt::format("{} is a host integer, not {}", what, describe(v)), e.span);
   const std::string text = written(e.span);
-  if (v.is_array() && v.array->type.rank() == 0 && is_integer(v.array->type.dtype))
-    return std::move(error).help(fmt::format("read it back: `item({})`", text));
+  if (v.is_array() && v.array->type.rank() == 0 && !is_bool(v.array->type.dtype))
+    return std::move(error).help(fmt::format("read it back: `{}`", as_host_integer(v, text)));
   if (v.is_scalar()) return std::move(error).help(fmt::format("convert it: `i64({})`", text));
   return error;
 }
@@ -246,10 +312,7 @@ Error Evaluator::not_a_condition(const Value& v, const Expr& e, std::string_view
   const std::string text = shortened(written(e.span));
   if (v.is_array() && is_bool(v.array->type.dtype))
     return std::move(error).help(fmt::format("`all({0})` or `any({0})` makes one of it", text));
-  if (v.is_array() || v.is_scalar())
-    return std::move(error).help(fmt::format("compare it: `{} != 0`", as_operand(text)));
-  if (v.kind == VKind::String)
-    return std::move(error).help(fmt::format("compare it: `{} != \"\"`", as_operand(text)));
+  if (const auto test = compared(v, text, "!=")) return std::move(error).help(*test);
   const bool equality =
       e.kind == ExprKind::Binary && (e.binary == syntax::BinaryOp::Eq || e.binary == syntax::BinaryOp::Ne);
   if ((v.kind != VKind::Tuple && v.kind != VKind::List) || !equality || v.items->items.empty() ||

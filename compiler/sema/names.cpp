@@ -29,6 +29,11 @@ bool suits(const Value& v, Meant meant) {
   return true;
 }
 
+std::optional<int> rank_of(const Value& v) {
+  if (v.is_scalar()) return 0;
+  return v.is_array() ? std::optional(v.array->type.rank()) : std::nullopt;
+}
+
 }  // namespace
 
 std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope,
@@ -112,48 +117,71 @@ Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope, Meant m
   return fail(unknown_name(e.text, scope, e.span, meant));
 }
 
-// `f(a)` for `a.f`, where there is such a function.
-std::optional<std::string> Evaluator::as_call(std::string_view f, const std::string& first,
-                                              const std::vector<syntax::Arg>* args,
-                                              const ScopePtr& scope) const {
+/// Whether there is a function `f`. Then `e` gets `help`, which says to call it with `args`, or what is said
+/// of such a call where it is wrong.
+bool Evaluator::advise_function(Error& e, std::string_view f, std::string help, std::vector<CallArg> args,
+                                const ScopePtr& scope) {
   const auto v = lookup(f, scope);
   const bool known = v ? suits(v->get(), Meant::Call) && !v->get().is_unknown() : find_builtin(f) != nullptr;
-  if (!known) return std::nullopt;
-  std::string text = fmt::format("{}({}", f, first);
-  if (args)
-    for (const auto& a : *args) text += (first.empty() && &a == args->data() ? "" : ", ") + written(a.span);
-  return text + ")";
+  if (!known) return false;
+  Value callee = v ? v->get() : Value::unknown();
+  if (!v) {
+    callee.kind = VKind::Builtin;
+    callee.text = f;
+  }
+  const auto understood = [](const CallArg& a) { return !a.value.is_unknown() && !a.is_mut; };
+  if (!running() && std::all_of(args.begin(), args.end(), understood)) {
+    Call call;
+    call.callee = f;
+    call.args = std::move(args);
+    const bool of_record = !call.args.empty() && call.args[0].value.kind == VKind::Record;
+    if (auto tried = call_value(callee, call, scope); !tried) {
+      e.helps.clear();
+      if (!of_record) e.helps = std::move(tried.error().helps);
+      return true;
+    }
+  }
+  e.helps = {std::move(help)};
+  return true;
 }
 
-Error Evaluator::unknown_callee(Error e, const Expr& call, const ScopePtr& scope) const {
-  std::vector<WrittenArg> args;
-  for (const auto& a : call.args) args.push_back({a.name, written(a.value->span)});
+Error Evaluator::unknown_callee(Error e, const Expr& call, const ScopePtr& scope) {
   const Expr& f = *call.lhs;
-  if (f.kind == ExprKind::Name && e.code == "E0401" && e.span.begin == f.span.begin) {
-    Error found = e;
-    found.helps.clear();
-    return advise_call(found, f.text, args, false) ? found : e;
-  }
-  if (f.kind != ExprKind::Field || (e.code != "E0209" && e.code != "E0401")) return e;
-  const Expr* base = f.lhs.get();
-  while (base->kind == ExprKind::Field) base = base->lhs.get();
-  if (base->kind == ExprKind::Name && is_foreign_module(base->text) && e.span.begin == base->span.begin) {
-    // np.sin(x), np.linalg.norm(x)
-    Error found = e;
-    found.helps.clear();
-    if (auto here = as_call(f.field, "", &call.args, scope))
-      return std::move(found).help(fmt::format("write `{}`: gk has its functions without a module", *here));
-    return advise_call(found, f.field, args, false) ? found : e;
-  }
-  if (e.code != "E0209" || e.span.begin != f.field_span.begin) return e;
-  // x.sum(axis=1)
-  const std::string first = written(f.lhs->span);
+  std::string all;
+  std::vector<WrittenArg> args;
+  std::vector<CallArg> values;
+  // What the arguments are, which is not looked at while the program runs.
+  const auto add = [&](const std::string& name, const Expr& x, bool is_mut) {
+    const std::string text = written(x.span);
+    Value v = Value::unknown();
+    if (!running() && !is_mut)
+      if (auto found = eval(x, scope)) v = std::move(*found);
+    args.push_back({name, text, rank_of(v)});
+    CallArg a;
+    a.name = name;
+    a.value = std::move(v);
+    a.span = x.span;
+    a.is_mut = is_mut;
+    values.push_back(std::move(a));
+    all += (all.empty() ? "" : ", ") + (is_mut ? "mut " : name.empty() ? "" : name + "=") + text;
+  };
+  const bool named = f.kind == ExprKind::Name && e.code == "E0401" && e.span.begin == f.span.begin;
+  const Expr* base = f.kind == ExprKind::Field ? f.lhs.get() : nullptr;
+  while (base && base->kind == ExprKind::Field) base = base->lhs.get();
+  const bool of_module = base && e.code == "E0401" && base->kind == ExprKind::Name &&
+                         is_foreign_module(base->text) && e.span.begin == base->span.begin;
+  const bool method = base && e.code == "E0209" && e.span.begin == f.field_span.begin;
+  if (!named && !of_module && !method) return e;
+  if (method) add("", *f.lhs, false);
+  for (const auto& a : call.args) add(a.name, *a.value, a.is_mut);
   Error found = e;
   found.helps.clear();
-  if (auto here = as_call(f.field, first, &call.args, scope))
-    return std::move(found).help(fmt::format("write `{}`", *here));
-  args.insert(args.begin(), WrittenArg{"", first});
-  return advise_call(found, f.field, args, false) ? found : e;
+  const std::string& name = named ? f.text : f.field;
+  // np.sin(x), np.linalg.norm(x), x.sum(axis=1)
+  std::string help =
+      fmt::format("write `{}({})`{}", name, all, of_module ? ": gk has its functions without a module" : "");
+  if (!named && advise_function(found, name, std::move(help), std::move(values), scope)) return found;
+  return advise_call(found, name, args, false) ? found : e;
 }
 
 /// For `np.pi` and `m.nme`: `e` is the error of what is in front of the dot, if there is one.
@@ -170,6 +198,7 @@ Error Evaluator::unknown_member(std::optional<Error> e, const Expr& field, const
   }
   const Expr& base = *field.lhs;
   if (e->code != "E0401" || base.kind != ExprKind::Name || !is_foreign_module(base.text)) return *e;
+  if (field.field == "e") return std::move(*e).help("write `euler`");
   const bool known = named_constant(field.field) || parse_dtype(field.field) || find_builtin(field.field);
   if (known)
     return std::move(*e).help(fmt::format("write `{}`: gk has its names without a module", field.field));
@@ -177,7 +206,7 @@ Error Evaluator::unknown_member(std::optional<Error> e, const Expr& field, const
   return *e;
 }
 
-Error Evaluator::unknown_field(const Value& base, const Expr& e, const ScopePtr& scope) const {
+Error Evaluator::unknown_field(const Value& base, const Expr& e, const ScopePtr& scope) {
   Error error = make_error(ErrorKind::Type, "E0209",
                            fmt::format("{} has no field `{}`", describe(base), e.field), e.field_span);
   const std::string first = written(e.lhs->span);
@@ -187,9 +216,13 @@ Error Evaluator::unknown_field(const Value& base, const Expr& e, const ScopePtr&
     if (const auto best = nearest(e.field, names); !best.empty())
       return std::move(error).help(fmt::format("did you mean `{}.{}`?", first, best));
   }
-  if (auto here = as_call(e.field, first, nullptr, scope))
-    return std::move(error).help(fmt::format("write `{}`", *here));
-  if (base.kind != VKind::Record) advise_call(error, e.field, {{"", first}}, false);
+  CallArg self;
+  self.value = base;
+  self.span = e.lhs->span;
+  if (advise_function(error, e.field, fmt::format("write `{}({})`", e.field, first), {std::move(self)},
+                      scope))
+    return error;
+  if (base.kind != VKind::Record) advise_call(error, e.field, {{"", first, rank_of(base)}}, false);
   return error;
 }
 

@@ -113,6 +113,12 @@ Result<Evaluator::Place> Evaluator::find_place(const Expr& e, const ScopePtr& sc
           return fail(std::move(err)
                           .label(v->span, "a parameter")
                           .help(fmt::format("declare it `mut {}` and pass `mut` at the call", e.text)));
+        if (v->is_index)
+          return fail(std::move(err)
+                          .label(v->span, "of this loop")
+                          .help(v->get().is_array() || v->get().is_aggregate()
+                                    ? "write to the part itself: `x[k] .= …` in a loop `for k in 0..len(x)`"
+                                    : "use a `var` of another name"));
         return fail(
             std::move(err)
                 .label(v->span, v->kind == syntax::BindKind::Const ? "declared const" : "declared with let")
@@ -177,9 +183,7 @@ Result<Evaluator::Place> Evaluator::find_place(const Expr& e, const ScopePtr& sc
                     e.indices[0].span);
       return item(static_cast<size_t>(k));
     }
-    default:
-      return fail(make_error(ErrorKind::Type, "E0403", "this is not a place that can be written to", e.span)
-                      .help("write to a `var`, a field, or an element of one"));
+    default: return fail(no_place(e));
   }
 }
 
@@ -259,6 +263,7 @@ Result<void> Evaluator::write_indexed(Value& target, const syntax::Stmt& s, Valu
                 e.span);
   GK_TRY(auto plan, plan_index(target, e, scope));
   const ir::Type t = target.array->type;
+  const Value by = v;
   if (plan.unknown) return overwrite(target.array, trace_->pending(t, -1), e.span);
   if (plan.take_axis >= 0)
     return fail(make_error(ErrorKind::Unsupported, "E0405",
@@ -274,7 +279,9 @@ Result<void> Evaluator::write_indexed(Value& target, const syntax::Stmt& s, Valu
     if (v.is_unknown()) return {};
   }
   ir::Dims dims = plan.mask ? t.dims : plan.result;
-  GK_TRY(auto a, value_to_write(v, t, value_span));
+  auto kept = value_to_write(v, t, value_span);
+  if (!kept) return fail(combined(std::move(kept.error()), s, by, t.dtype, plan.mask != nullptr));
+  ArrayPtr a = std::move(*kept);
   auto joint = ir::broadcast(dims, a->type.dims);
   bool fits = joint && joint->size() == dims.size();
   for (size_t i = 0; fits && i < dims.size(); ++i) fits = ir::equal((*joint)[i], dims[i]) != ir::Tri::No;

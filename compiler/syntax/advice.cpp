@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 
 #include "GkParser.h"
 #include "compiler/syntax/recover.h"
@@ -11,6 +12,8 @@ namespace gk::syntax {
 namespace {
 
 using P = antlr::GkParser;
+
+constexpr std::string_view kLeaveOut = "leave it out: gk has its functions without a module, as in `sqrt(x)`";
 
 /// Modules of Python, which people import for functions that gk has by itself.
 bool is_python_module(std::string_view name) {
@@ -32,7 +35,11 @@ bool is_binary_operator(int t) {
     case P::LT:
     case P::LE:
     case P::GT:
-    case P::GE: return true;
+    case P::GE:
+    case P::AMP:
+    case P::BAR:
+    case P::PERCENT:
+    case P::FLOORDIV: return true;
     default: return false;
   }
 }
@@ -82,6 +89,77 @@ size_t Recovery::end_of_statement(size_t i) const {
   return i > 0 ? i - 1 : 0;
 }
 
+std::string Recovery::undotted(size_t first, size_t last) const {
+  std::string out;
+  for (size_t k = first; k <= last; ++k) {
+    const int next = at(k + 1).type;
+    const bool dot = at(k).type == P::DOT && k < last && (is_binary_operator(next) || next == P::LPAREN);
+    const bool power = at(k).type == P::CARET && k > first && at(k - 1).type == P::DOT;
+    out += dot ? "" : power ? "**" : slice(k, k);
+    if (k < last) out += text_.substr(at(k).end - base_, at(k + 1).begin - at(k).end);
+  }
+  return out;
+}
+
+std::string Recovery::julia_range(size_t i) const {
+  size_t end = i + 1;
+  while (at(end).depth > at(i).depth || (at(end).type != P::LBRACE && at(end).type != P::COLON &&
+                                         at(end).type != -1 && !is_terminator(at(end).type)))
+    ++end;
+  const bool bounds = at(end).type == P::LBRACE || end == i + 2 || at(i - 1).type == P::INT;
+  if (end == i + 1 || !bounds) return "";
+  if (at(end).type == P::COLON) return "a range has no step: go over `0..n`, and multiply the index";
+  uint64_t n = 0;
+  const std::string_view to = slice(i + 1, end - 1);
+  const auto [stop, status] = std::from_chars(to.data(), to.data() + to.size(), n);
+  const bool number = status == std::errc() && stop == to.data() + to.size() && n < 1u << 31;
+  return fmt::format("write `{}..{}`: a range ends below its end", slice(operand_to(i - 1), i - 1),
+                     number ? std::to_string(n + 1) : fmt::format("{} + 1", to));
+}
+
+std::string Recovery::cuda_launch(size_t open) const {
+  const int depth = at(open).depth;
+  const bool launch = at(open - 1).type == P::LAUNCH || at(open - 1).type == P::LAUNCH_WITH;
+  // Between the commas: blocks, threads, and what gk does not need.
+  std::vector<size_t> commas;
+  size_t close = open;
+  for (; at(close).type != -1 && !is_terminator(at(close).type) && at(close).type != P::SHR; ++close)
+    if (at(close).type == P::COMMA && at(close).depth == depth) commas.push_back(close);
+  const size_t last = end_of_statement(close);
+  if (at(close).type != P::SHR || last < close + 2 || commas.empty())
+    return "write `launch(threads=256) k(…)`";
+  const size_t end = commas.size() > 1 ? commas[1] : close;
+  return fmt::format("write `launch(threads={}) {}{}`: how many blocks follows from `over`",
+                     slice(commas[0] + 1, end - 1), launch ? "" : slice(open - 1, open - 1),
+                     slice(close + 2, last));
+}
+
+std::string Recovery::julia_matrix(size_t i) const {
+  size_t open = i;
+  while (open > 0 && at(open).depth >= at(i).depth) --open;
+  if (at(open).type != P::LBRACK && at(open).type != P::LIST_LBRACK) return "";
+  if (open > 0 && ends_operand(at(open - 1).type)) return "";
+  std::string row, rows;
+  bool several = false;
+  size_t k = open + 1;
+  for (; at(k).type != P::RBRACK; ++k) {
+    const int t = at(k).type;
+    if (t == P::SEMI) {
+      rows += fmt::format("{}[{}]", rows.empty() ? "" : ", ", row);
+      row.clear();
+      several = true;
+    } else if (t == P::INT || t == P::FLOAT) {
+      row += fmt::format("{}{}", row.empty() || row.ends_with('-') ? "" : ", ", slice(k, k));
+    } else if (t == P::MINUS && at(k + 1).begin == at(k).end) {
+      row += row.empty() ? "-" : ", -";
+    } else {
+      return "";
+    }
+  }
+  if (k < open + 3) return "";
+  return several ? fmt::format("write `[{}, [{}]]`", rows, row) : fmt::format("write `[{}]`", row);
+}
+
 /// Julia's `sin.(x)`, `x .+ y`, `1:n`; CUDA's `k<<<b, t>>>(x)`; Rust's `let mut`; Python's comprehensions.
 std::string Recovery::other_language(size_t i, int head) const {
   const int found = at(i).type;
@@ -89,10 +167,10 @@ std::string Recovery::other_language(size_t i, int head) const {
   auto one = [&](size_t k) { return slice(k, k); };
   if (before == P::DOT && found == P::LPAREN && i > 1)
     return fmt::format("write `{}{}`: functions of arrays go element by element",
-                       slice(operand_to(i - 2), i - 2), slice(i, operand_from(i)));
+                       slice(operand_to(i - 2), i - 2), undotted(i, operand_from(i)));
   if (before == P::DOT && is_binary_operator(found) && i > 1)
     return fmt::format("write `{} {} {}`: operators go element by element", slice(operand_to(i - 2), i - 2),
-                       found == P::CARET ? "**" : one(i), slice(i + 1, operand_from(i + 1)));
+                       found == P::CARET ? "**" : one(i), undotted(i + 1, operand_from(i + 1)));
   if (found == P::ASSIGN_ELEMS && at(i + 1).type == P::ASSIGN && at(i + 1).begin == at(i).end && i > 0)
     return fmt::format("write `{} == {}`: operators go element by element", slice(operand_to(i - 1), i - 1),
                        slice(i + 2, operand_from(i + 2)));
@@ -104,24 +182,27 @@ std::string Recovery::other_language(size_t i, int head) const {
     return fmt::format("the variance is `mean(square({0} - mean({0})))`", of);
   }
   const size_t shift = found == P::SHL ? i : before == P::SHL ? i - 1 : 0;
-  if (shift > 0 && at(shift + 1).type == P::LT && at(shift + 1).begin == at(shift).end) {
-    size_t close = shift;
-    while (at(close).type != -1 && !is_terminator(at(close).type) && at(close).type != P::SHR) ++close;
-    const bool launch = at(shift - 1).type == P::LAUNCH || at(shift - 1).type == P::LAUNCH_WITH;
-    const size_t last = end_of_statement(close);
-    if (at(close).type != P::SHR || last < close + 2) return "write `launch(threads=256) k(…)`";
-    return fmt::format("write `launch(threads={}) {}{}`: how many blocks follows from `over`", one(close - 1),
-                       launch ? "" : one(shift - 1), slice(close + 2, last));
-  }
-  if (found == P::COLON && head == P::FOR && !is_terminator(at(i + 1).type)) {
+  if (shift > 0 && at(shift + 1).type == P::LT && at(shift + 1).begin == at(shift).end)
+    return cuda_launch(shift);
+  if (found == P::COLON && head == P::FOR)
+    if (std::string told = julia_range(i); !told.empty()) return told;
+  if (found == P::ASSIGN && before == P::DOTDOT && i > 1) {
     const size_t last = operand_from(i + 1);
-    if (at(last + 1).type == P::COLON) return "a range has no step: go over `0..n`, and multiply the index";
-    uint64_t n = 0;
-    const std::string_view to = slice(i + 1, last);
-    const auto [end, status] = std::from_chars(to.data(), to.data() + to.size(), n);
-    const bool number = status == std::errc() && end == to.data() + to.size() && n < 1u << 31;
-    return fmt::format("write `{}..{}`: a range ends below its end", slice(operand_to(i - 1), i - 1),
-                       number ? std::to_string(n + 1) : fmt::format("{} + 1", to));
+    const std::string to(slice(i + 1, last));
+    const bool number = last == i + 1 && at(last).type == P::INT && to.size() < 10;
+    return fmt::format("write `{}..{}`: a range ends below its end", slice(operand_to(i - 2), i - 2),
+                       number ? std::to_string(std::strtoll(to.c_str(), nullptr, 10) + 1) : to + " + 1");
+  }
+  if (found == P::INT || found == P::FLOAT)
+    if (std::string told = julia_matrix(i); !told.empty()) return told;
+  if (found == P::LPAREN && before == P::FOR && at(i + 2).type == P::ASSIGN)
+    return fmt::format("write `for {} in 0..n {{ … }}`", one(i + 1));
+  if (head == P::PRAGMA && found == P::ASSIGN)
+    return fmt::format("write `pragma {} {}`", one(i - 1), slice(i + 1, end_of_statement(i + 1)));
+  if (found == P::FATARROW && head != P::LET && before == P::RPAREN) {
+    const size_t first = operand_to(i - 1);
+    if (first > 0 && at(first - 1).type == P::FN)
+      return fmt::format("write `fn {} = {}`", slice(first, i - 1), slice(i + 1, end_of_statement(i + 1)));
   }
   const int opens = i > 1 ? at(i - 2).type : 0;
   if (found == P::COLON && before == P::INT && (opens == P::ASSIGN || opens == P::LPAREN))
@@ -138,8 +219,9 @@ std::string Recovery::other_language(size_t i, int head) const {
   if (found == P::IDENT && before == P::IDENT) {
     const std::string_view word = one(i - 1);
     if (word == "struct" || word == "class") return fmt::format("write `type {} = {{ … }}`", one(i));
-    if (word == "from" || word == "using" || word == "include")
-      return fmt::format("write `import \"{0}.gk\" as {0}`", one(i));
+    const bool imports = word == "from" || word == "using" || word == "include";
+    if (imports && is_python_module(one(i))) return std::string(kLeaveOut);
+    if (imports) return fmt::format("write `import \"{0}.gk\" as {0}`", one(i));
     const bool typed =
         word == "int" || word == "float" || word == "double" || word == "auto" || word == "bool";
     if (typed && head == P::CONST) return fmt::format("write `const {}`", slice(i, end_of_statement(i)));
@@ -173,14 +255,30 @@ void Recovery::advise(Error& e, antlr4::ParserRuleContext* context, size_t i, bo
   if (declares && found == P::LPAREN && wants(P::IDENT))
     return help("take the parts by index: `let t = f()`, then `t[0]` and `t[1]`");
   if (found == P::COLON && at(i + 1).type == P::ASSIGN) return help("a new name is declared as `let x = …`");
-  if (found == P::COLON && (wants(P::LBRACE) || head == P::ELSE))
-    return help("a body stands between braces: `{ … }`");
+  if (found == P::COLON && head == P::FN && before == P::RPAREN && at(i + 1).type == P::IDENT) {
+    size_t last = i + 1;
+    while (at(last + 1).type != P::LBRACE && at(last + 1).type != P::ASSIGN && at(last + 1).type != -1 &&
+           !is_terminator(at(last + 1).type))
+      ++last;
+    return help(fmt::format("the result type is `-> {}`", slice(i + 1, last)));
+  }
+  if (before == P::ELSE) {
+    e.message = fmt::format("expected `{{` or `if` after `else`, found {}", found_text(i));
+    return help("a body stands between braces: `else { … }`");
+  }
+  if (found == P::COLON && wants(P::LBRACE)) return help("a body stands between braces: `{ … }`");
   if (found == P::NEWLINE && wants(P::LBRACE) && at(i + 1).type == P::LBRACE)
     return help("the `{` belongs on the same line");
   if (wants(P::LBRACE) && head == P::IF) return help("a body stands between braces: `if c { … }`");
   if (found == P::ELSE && is_terminator(before)) return help("`else` follows the `}` of an `if`");
   if ((found == P::FLOORDIV || found == P::SLASH) && is_terminator(before))
     return help("a comment starts with `#`");
+  if (wants(P::NEWLINE) && found == P::IDENT && before == P::IDENT) {
+    // `x = 3 // some words`
+    size_t k = i - 1;
+    while (k > 0 && at(k).type == P::IDENT) --k;
+    if (at(k).type == P::FLOORDIV) return help("a comment starts with `#`");
+  }
   if (wants_expression && i > 0 && continues_after(before) && !is_terminator(found) &&
       text_.substr(at(i - 1).end - base_, at(i).begin - at(i - 1).end).find('\n') != std::string_view::npos) {
     e.message =
@@ -194,9 +292,12 @@ void Recovery::advise(Error& e, antlr4::ParserRuleContext* context, size_t i, bo
     return help(fmt::format("write `{}.0`", slice(i - 2, i - 2)));
   if (found == P::DOT && before == P::INT) return help(fmt::format("write `{}.0`", slice(i - 1, i - 1)));
   if (head == P::IMPORT && wants(P::STRING) && found == P::IDENT && is_python_module(slice(i, i)))
-    return help("leave it out: gk has its functions without a module, as in `sqrt(x)`");
-  if (head == P::IMPORT && wants(P::STRING) && found == P::IDENT)
-    return help(fmt::format("write `import \"{0}.gk\" as {0}`", slice(i, i)));
+    return help(std::string(kLeaveOut));
+  if (head == P::IMPORT && wants(P::STRING) && found == P::IDENT) {
+    const bool named = slice(i + 1, i + 1) == "as" && at(i + 2).type == P::IDENT;
+    return help(fmt::format("write `import \"{}.gk\" as {}`", slice(i, i),
+                            slice(named ? i + 2 : i, named ? i + 2 : i)));
+  }
   if (wants(P::IDENT) && !wants_expression && found >= P::LET && found <= P::NEW)
     e.notes.push_back(fmt::format("`{}` is a keyword; choose another name", slice(i, i)));
   if (wants(P::NEWLINE) && before == P::IDENT && slice(i - 1, i - 1) == "print")

@@ -1,6 +1,7 @@
 // The pass between lexer and parser: see Note [Layout] below.
 #include <antlr4-runtime.h>
 
+#include <algorithm>
 #include <array>
 
 #include "GkLexer.h"
@@ -281,6 +282,41 @@ class Layout {
     return std::string(text_.substr(raw_at(first).begin - base_, raw_at(last).end - raw_at(first).begin));
   }
 
+  /// The text of the operand that ends with the token in front of this one: a name with its calls, indices
+  /// and fields.
+  std::string operand_before() const {
+    size_t first = at_ - 1;
+    int depth = 0;
+    for (size_t i = at_; i-- > 0;) {
+      const int t = raw_.tokens[i].type;
+      if (t == L::RPAREN || t == L::RBRACK) ++depth;
+      if (t == L::LPAREN || t == L::LBRACK) --depth;
+      first = i;
+      if (depth > 0 || i == 0) continue;
+      const int before = raw_.tokens[i - 1].type;
+      const bool bracket = t == L::LPAREN || t == L::LBRACK;
+      if (t != L::DOT && before != L::DOT && !(bracket && ends_operand(before))) break;
+    }
+    const uint32_t begin = raw_at(first).begin;
+    return std::string(text_.substr(begin - base_, raw_at(at_ - 1).end - begin));
+  }
+
+  bool inside_of(int head) const {
+    return std::any_of(frames_.begin(), frames_.end(), [&](const Frame& f) { return f.head == head; });
+  }
+
+  /// C's `!` behind a name, as in Julia's `push!(x)`, or in front of nothing. Takes it.
+  bool stray_not(const Token& t) {
+    if (t.type != L::BAD_NOT) return false;
+    const int next = raw_at(at_ + 1).type;
+    const bool touches = at_ > 0 && raw_at(at_ - 1).end == t.begin && ends_operand(last());
+    const bool before_operand = starts_expression(next) || next == L::LBRACK || next == L::MINUS ||
+                                next == L::TILDE || next == L::NOT || next == L::BAD_NOT;
+    if (!touches && before_operand) return false;
+    report(syntax_error("E0104", "`!` is not gk", span(t)));
+    return true;
+  }
+
   /// Words and operators of other languages: one error, and the gk spelling goes on to the parser.
   int translate(const Token& t) {
     auto instead = [&](std::string_view right, int type) {
@@ -292,6 +328,11 @@ class Layout {
       case L::BAD_AND: return instead("and` or, between arrays, `&", L::AND);
       case L::BAD_OR: return instead("or` or, between arrays, `|", L::OR);
       case L::BAD_NOT: {
+        const int next = raw_at(at_ + 1).type;
+        if (!starts_expression(next) && next != L::LBRACK) {
+          report(syntax_error("E0104", "`!` is not gk", span(t)));
+          return L::NOT;
+        }
         const std::string operand = raw_operand(at_ + 1);
         return instead(fmt::format("not {0}` or, for an array, `~{0}", operand), L::NOT);
       }
@@ -320,9 +361,16 @@ class Layout {
     if (next.type != t.type || next.begin != t.end || !ends_operand(last())) return false;
     int after = raw_at(at_ + 2).type;
     if (after != kEnd && !is_terminator(after) && after != L::RPAREN && after != L::RBRACE) return false;
+    // The parser says what C's `for (i = 0; …; i++)` is.
+    const bool of_loop =
+        frames_.size() > 1 && !frames_.back().braces() && frames_[frames_.size() - 2].head == L::FOR;
     std::string sign(slice(t));
-    report(syntax_error("E0104", fmt::format("`{0}{0}` is not gk", sign), {file_, t.begin, next.end})
-               .help(fmt::format("write `{} {}= 1`", slice(out_.tokens.back()), sign)));
+    const std::string place = operand_before();
+    const bool name = place.find_first_of(".[(") == std::string::npos;
+    if (!of_loop)
+      report(
+          syntax_error("E0104", fmt::format("`{0}{0}` is not gk", sign), {file_, t.begin, next.end})
+              .help(fmt::format("write `{} {}{}= 1`", place, name || inside_of(L::KERNEL) ? "" : ".", sign)));
     ++at_;
     return true;
   }
@@ -346,7 +394,7 @@ class Layout {
       emit(L::IF, t.begin, t.end);
       return;
     }
-    if (increment(t)) return;
+    if (increment(t) || stray_not(t)) return;
     int type = translate(t);
     switch (type) {
       case L::UNTERMINATED:  // the closing brackets of its line are inside it
@@ -399,6 +447,7 @@ class Layout {
       int next = t[i + 1].type;
       switch (t[i].type) {
         case L::LPAREN:
+          if (i > 1 && t[i - 1].type == L::IDENT && t[i - 2].type == L::FN) break;  // parameters
           if (match[i] != 0 && t[match[i] + 1].type == L::FATARROW) t[i].type = L::LAMBDA_LPAREN;
           break;
         case L::LAUNCH:

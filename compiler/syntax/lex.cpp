@@ -27,6 +27,31 @@ std::vector<uint32_t> byte_offsets(std::string_view text) {
   return offsets;
 }
 
+bool is_quote(uint32_t c) { return c == '\'' || c == 0x201C || c == 0x201D || c == 0x2018 || c == 0x2019; }
+
+/// The length of a text in other quotes than gk's that `text` begins with, on one line; 0 where there is
+/// none.
+size_t quoted_length(std::string_view text) {
+  const auto first = decode_utf8(text, 0);
+  if (!is_quote(first.code_point)) return 0;
+  const uint32_t close = first.code_point == 0x201C   ? 0x201D
+                         : first.code_point == 0x2018 ? 0x2019
+                                                      : first.code_point;
+  for (size_t i = first.size; i < text.size() && text[i] != '\n' && text[i] != '\r';) {
+    const auto c = decode_utf8(text, i);
+    i += c.size;
+    if (c.code_point == close) return i;
+  }
+  return 0;
+}
+
+std::string_view inside_quotes(std::string_view quoted) {
+  quoted.remove_prefix(decode_utf8(quoted, 0).size);
+  size_t last = quoted.size() - 1;
+  while (last > 0 && (static_cast<unsigned char>(quoted[last]) & 0xC0) == 0x80) --last;
+  return quoted.substr(0, last);
+}
+
 /// `before` is the character in front of it.
 Error unknown_character(std::string_view found, Span span, char before) {
   auto first = decode_utf8(found, 0);
@@ -39,6 +64,10 @@ Error unknown_character(std::string_view found, Span span, char before) {
   const bool after_operand =
       std::isalnum(static_cast<unsigned char>(before)) || before == ')' || before == ']';
   if (c == '\'' && after_operand) return std::move(e).help("the transpose of x is `x.T`");
+  const bool quoted = is_quote(c) && found.size() > first.size;
+  if (quoted && found.find('"') == std::string_view::npos)
+    return std::move(e).help(
+        fmt::format("strings are written with straight double quotes: `\"{}\"`", inside_quotes(found)));
   switch (c) {
     case 0x201C:
     case 0x201D:
@@ -81,6 +110,10 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
   auto byte_of = [&](size_t index) {
     return offsets.empty() ? static_cast<uint32_t>(index) : offsets[index];
   };
+  auto index_of = [&](size_t byte) {
+    if (offsets.empty()) return byte;
+    return static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), byte) - offsets.begin());
+  };
   antlr4::ANTLRInputStream input{std::string(text)};
   GkLexer lexer(&input);
   lexer.removeErrorListeners();
@@ -111,6 +144,17 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
         }
         continue;  // `previous` stays: a doc comment is as good as white space
       case GkLexer::UNKNOWN: {
+        const char before = t.begin > base ? text[t.begin - base - 1] : '\0';
+        const bool transposes = slice == "'" && ends_operand(previous) && before != ' ';
+        if (const size_t length = transposes ? 0 : quoted_length(text.substr(t.begin - base)); length > 0) {
+          t.end = t.begin + static_cast<uint32_t>(length);
+          if (out.errors.size() < kMaxErrors)
+            out.errors.push_back(
+                unknown_character(text.substr(t.begin - base, length), {file, t.begin, t.end}, '\0'));
+          t.type = type = GkLexer::STRING;
+          input.seek(index_of(t.end - base));
+          break;
+        }
         // A run of the same kind of rubbish is one mistake.
         bool same_run =
             !out.errors.empty() && out.errors.back().code == "E0101" && out.errors.back().span.end == t.begin;
@@ -118,7 +162,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
           out.errors.back().span.end = t.end;
           continue;
         }
-        Error e = unknown_character(slice, span, t.begin > base ? text[t.begin - base - 1] : '\0');
+        Error e = unknown_character(slice, span, before);
         // So are the two quotes of a string.
         bool repeated =
             !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&
@@ -147,11 +191,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
         if (!length) break;
         t.type = type = GkLexer::NUMBER_ARRAY;
         t.end = t.begin + static_cast<uint32_t>(*length);
-        size_t index = t.end - base;
-        if (!offsets.empty())
-          index =
-              static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), index) - offsets.begin());
-        input.seek(index);
+        input.seek(index_of(t.end - base));
         break;
       }
       case GkLexer::NEWLINE:

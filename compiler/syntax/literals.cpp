@@ -54,6 +54,15 @@ bool misplaced_underscore(std::string_view s, int base) {
   return false;
 }
 
+/// What to write for `digits` with a suffix of C or Python.
+std::string suffix_help(std::string_view digits, std::string_view suffix) {
+  if (suffix == "j" || suffix == "J" || suffix == "im")
+    return "gk has no complex numbers yet: keep the two parts in arrays of their own";
+  if (suffix == "f" || suffix == "F") return fmt::format("write `{}f32`", digits);
+  if (suffix.find_first_not_of("uUlL") == std::string_view::npos) return fmt::format("write `{}`", digits);
+  return fmt::format("for a product write `{} * {}`", digits, suffix);
+}
+
 int base_of(std::string_view s) {
   if (s.size() < 2 || s[0] != '0') return 10;
   switch (s[1]) {
@@ -86,7 +95,7 @@ void Builder::number(Expr& e, int type) {
   if (!e.suffix.empty() && (!dtype || is_bool(*dtype))) {
     report(syntax_error("E0106", fmt::format("`{}` is not the suffix of a number", e.suffix), suffix_span())
                .note("a suffix is a dtype: 1u8, 2.5f64")
-               .help(fmt::format("for a product write `{} * {}`", digits, e.suffix)));
+               .help(suffix_help(digits, e.suffix)));
     return;
   }
   bool is_real = type == antlr::GkParser::FLOAT;

@@ -38,9 +38,16 @@ class Recovery final : public antlr4::DefaultErrorStrategy {
               const std::vector<int>& expected) const;
   /// A help for what is right in another language; empty where it is none that is known. (advice.cpp)
   std::string other_language(size_t i, int head) const;
+  /// What `for i in a:b` is; empty where the colon begins a body. `i` is the colon.
+  std::string julia_range(size_t i) const;
+  /// What CUDA's `k<<<b, t>>>(x)` is; `open` is its first `<<`.
+  std::string cuda_launch(size_t open) const;
+  /// What Julia's `[1 2; 3 4]` is; empty where `i` is in no such brackets.
+  std::string julia_matrix(size_t i) const;
   std::string_view slice(size_t first, size_t last) const;
-  size_t operand_from(size_t first) const;  // its last token
-  size_t operand_to(size_t last) const;     // its first token
+  std::string undotted(size_t first, size_t last) const;  // without Julia's dots
+  size_t operand_from(size_t first) const;                // its last token
+  size_t operand_to(size_t last) const;                   // its first token
   size_t end_of_statement(size_t i) const;
 
   const TokenList& tokens_;

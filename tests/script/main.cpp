@@ -253,7 +253,8 @@ class FixedTest : public testing::Test {
 };
 
 void add_fixed(const fs::path& root, const fs::path& path) {
-  if (read_file(path).find("# fixed") == std::string::npos) return;
+  const std::string text = read_file(path);
+  if (text.find("# fixed") == std::string::npos && text.find("# mended") == std::string::npos) return;
   const std::string name = fs::relative(path, root).replace_extension().string();
   testing::RegisterTest("fixed", name.c_str(), nullptr, nullptr, path.c_str(), 1,
                         [=]() -> FixedTest* { return new FixedTest(path); });

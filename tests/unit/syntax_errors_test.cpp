@@ -345,8 +345,8 @@ TEST(SyntaxErrors, smart_quotes) {
 error[E0101]: unexpected character `“`
   --> t.gk:1:7
  1 | print(“a”)
-   |       ^
-help: strings are written with straight double quotes: "text"
+   |       ^^^
+help: strings are written with straight double quotes: `"a"`
 )" + 1);
 }
 
