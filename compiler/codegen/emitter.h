@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/codegen/codegen.h"
@@ -109,13 +110,14 @@ class Emitter {
   llvm::Value* constant(const Scalar& s);
   llvm::Value* real(llvm::Type* t, double v) { return llvm::ConstantFP::get(t, v); }
 
-  // ---- Operations (elementwise.cpp, integer_ops.cpp, math.cpp)
+  // ---- Operations (elementwise.cpp, math.cpp)
   llvm::Value* compute(ir::Op op, std::span<const Typed> args, DType result);
   llvm::Value* minimum(Typed a, llvm::Value* o);
   llvm::Value* maximum(Typed a, llvm::Value* o);
   /// Transcendental functions of f32 or f64 values, from libdevice, host_math*.cpp or libm.
   llvm::Value* math(ir::Op op, std::span<llvm::Value* const> args);
   llvm::Value* float_mod(llvm::Value* x, llvm::Value* y);  // C's fmod
+  llvm::Value* by_squaring(Typed base, llvm::Value* count, llvm::Value* start);
   llvm::Value* call_library(const char* name, std::span<llvm::Value* const> args);
 
   // ---- Faults (memory.cpp)
@@ -137,14 +139,6 @@ class Emitter {
   Typed arg(const Point& p, const ir::KInst& i, size_t n) const;
   void number_sites(const ir::KBlock& block);
 
-  llvm::Value* unary(ir::Op op, Typed x);
-  llvm::Value* binary(ir::Op op, Typed x, Typed y);
-  llvm::Value* compare(ir::Op op, Typed x, llvm::Value* y);
-  llvm::Value* integer_divide(ir::Op op, Typed x, llvm::Value* y);
-  llvm::Value* integer_power(Typed x, llvm::Value* y);
-  llvm::Value* float_power(Typed x, Typed y);
-  llvm::Value* float_divide(ir::Op op, llvm::Value* x, llvm::Value* y);
-  llvm::Value* shift(ir::Op op, Typed x, llvm::Value* y);
   llvm::Value* call_host_math(ir::Op op, std::span<llvm::Value* const> args);
   llvm::Function* make_host_math(ir::Op op, const std::string& name, llvm::Type* element, size_t arity,
                                  int lanes);
@@ -160,8 +154,7 @@ class Emitter {
   llvm::Value* faults_ = nullptr;
   llvm::Value* step_ = nullptr;
   llvm::Function* fault_function_ = nullptr;
-  llvm::Function* power_function_[kDTypeCount] = {};
-  llvm::Function* float_power_function_[kDTypeCount][2] = {};  // by the exponent's being signed
+  std::map<std::pair<llvm::Type*, llvm::Type*>, llvm::Function*> power_function_;  // by base and count
   std::map<const ir::KInst*, int> sites_;
   std::vector<char> constant_nonzero_;        // by SSA number: a Const other than 0
   std::vector<char> racing_;                  // by parameter: plain accesses must be atomic

@@ -281,6 +281,18 @@ Value* host_trigonometry_f32(Builder& b, Op op, Value* value, bool fused) {
   return f.narrow(D{result, &b}, value->getType());
 }
 
+bool has_f32_formula(Op op) {
+  switch (op) {
+    case Op::Asin:
+    case Op::Acos:
+    case Op::Asinh:
+    case Op::Acosh:
+    case Op::Atanh:
+    case Op::Erf: return true;
+    default: return has_f64_formula(op);
+  }
+}
+
 Value* host_math_f32(Builder& b, Op op, std::span<Value* const> args, bool fused) {
   Single f(b, b.getDoubleTy(), fused);
   using D = Formulas::D;

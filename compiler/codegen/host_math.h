@@ -14,6 +14,8 @@ struct RareResult {
   llvm::Value* rare;
 };
 bool has_f64_formula(ir::Op op);
+/// Any other function of f32 is that of f64, rounded.
+bool has_f32_formula(ir::Op op);
 /// For processors with fused multiplication and addition. The arguments are doubles or vectors of them.
 RareResult host_math_f64(Builder& b, ir::Op op, std::span<llvm::Value* const> args);
 

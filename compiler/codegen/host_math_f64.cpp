@@ -306,13 +306,23 @@ Double::Result formula(Double& f, Op op, std::span<Value* const> args, Builder& 
 
 bool has_f64_formula(Op op) {
   switch (op) {
-    case Op::Asin:
-    case Op::Acos:
-    case Op::Asinh:
-    case Op::Acosh:
-    case Op::Atanh:
-    case Op::Erf: return false;
-    default: return true;
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Expm1:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Log1p:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Tan:
+    case Op::Atan:
+    case Op::Sinh:
+    case Op::Cosh:
+    case Op::Tanh:
+    case Op::Pow:
+    case Op::Atan2: return true;
+    default: return false;
   }
 }
 

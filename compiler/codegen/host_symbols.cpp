@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "compiler/ir/op_table.h"
 #include "runtime/base/dtype.h"
 
 // Of the compiler's run-time library: 128-bit arithmetic, which LLVM uses to count the trips of loops.
@@ -73,32 +74,10 @@ void set_elements(void* to, uint8_t byte, size_t size_bytes) {
 /// Given by address, not looked up: a program that embeds gk may well carry
 /// another libm symbol of the same name.
 const Symbol kSymbols[] = {
-    {"exp", address_of<F1>(std::exp)},
-    {"exp2", address_of<F1>(std::exp2)},
-    {"expm1", address_of<F1>(std::expm1)},
-    {"log", address_of<F1>(std::log)},
-    {"log2", address_of<F1>(std::log2)},
-    {"log10", address_of<F1>(std::log10)},
-    {"log1p", address_of<F1>(std::log1p)},
-    {"sin", address_of<F1>(std::sin)},
-    {"cos", address_of<F1>(std::cos)},
-    {"tan", address_of<F1>(std::tan)},
-    {"asin", address_of<F1>(std::asin)},
-    {"acos", address_of<F1>(std::acos)},
-    {"atan", address_of<F1>(std::atan)},
-    {"sinh", address_of<F1>(std::sinh)},
-    {"cosh", address_of<F1>(std::cosh)},
-    {"tanh", address_of<F1>(std::tanh)},
-    {"asinh", address_of<F1>(std::asinh)},
-    {"acosh", address_of<F1>(std::acosh)},
-    {"atanh", address_of<F1>(std::atanh)},
-    {"erf", address_of<F1>(std::erf)},
     {"floor", address_of<F1>(std::floor)},
     {"ceil", address_of<F1>(std::ceil)},
     {"trunc", address_of<F1>(std::trunc)},
     {"roundeven", address_of<F1>(::roundeven)},
-    {"pow", address_of<F2>(std::pow)},
-    {"atan2", address_of<F2>(std::atan2)},
     {"fmod", address_of<F2>(std::fmod)},
     {"fmodf", address_of<float(float, float)>(::fmodf)},
     {"floorf", address_of<float(float)>(::floorf)},
@@ -139,6 +118,9 @@ const Symbol kSymbols[] = {
 void* host_symbol(std::string_view name) {
   for (const Symbol& s : kSymbols)
     if (name == s.name) return s.address;
+  for (const ir::OpInfo& i : ir::op_table())
+    if (i.library.name != nullptr && name == i.library.name)
+      return i.library.unary != nullptr ? address_of(i.library.unary) : address_of(i.library.binary);
   return nullptr;
 }
 

@@ -12,34 +12,6 @@ using ir::Op;
 using llvm::Value;
 
 namespace {
-const char* c_name(Op op) {
-  switch (op) {
-    case Op::Exp: return "exp";
-    case Op::Exp2: return "exp2";
-    case Op::Expm1: return "expm1";
-    case Op::Log: return "log";
-    case Op::Log2: return "log2";
-    case Op::Log10: return "log10";
-    case Op::Log1p: return "log1p";
-    case Op::Sin: return "sin";
-    case Op::Cos: return "cos";
-    case Op::Tan: return "tan";
-    case Op::Asin: return "asin";
-    case Op::Acos: return "acos";
-    case Op::Atan: return "atan";
-    case Op::Sinh: return "sinh";
-    case Op::Cosh: return "cosh";
-    case Op::Tanh: return "tanh";
-    case Op::Asinh: return "asinh";
-    case Op::Acosh: return "acosh";
-    case Op::Atanh: return "atanh";
-    case Op::Erf: return "erf";
-    case Op::Pow: return "pow";
-    case Op::Atan2: return "atan2";
-    default: return "fmod";
-  }
-}
-
 /// What rng.h builds instructions with.
 struct RngBuilder {
   using V = Typed;
@@ -52,9 +24,7 @@ struct RngBuilder {
   }
   V op(Op o, V x, V y) {
     const Typed args[] = {x, y};
-    const bool compares =
-        o == Op::Eq || o == Op::Ne || o == Op::Lt || o == Op::Le || o == Op::Gt || o == Op::Ge;
-    const DType t = compares ? DType::Bool : x.t;
+    const DType t = ir::is_comparison(o) ? DType::Bool : x.t;
     return {e.compute(o, args, t), t};
   }
   V bits(V v, DType t) { return {e.b.CreateBitCast(v.v, e.compute_type(t)), t}; }
@@ -82,11 +52,16 @@ Value* Emitter::math(Op op, std::span<Value* const> args) {
   b.setFastMathFlags({});
   const bool single = args[0]->getType()->isFloatTy();
   if (cuda()) {
-    const std::string name = std::string("__nv_") + c_name(op) + (single ? "f" : "");
+    const std::string name = std::string("__nv_") + ir::info(op).library.name + (single ? "f" : "");
     return call_library(name.c_str(), args);
   }
+  if (single && !has_f32_formula(op)) {
+    std::vector<Value*> wide;
+    for (Value* a : args) wide.push_back(b.CreateFPExt(a, b.getDoubleTy()));
+    return b.CreateFPTrunc(math(op, wide), b.getFloatTy());
+  }
   if (single && !is_trigonometric(op)) return host_math_f32(b, op, args, fuses());
-  if (!single && !(fuses() && has_f64_formula(op))) return call_library(c_name(op), args);
+  if (!single && !(fuses() && has_f64_formula(op))) return call_library(ir::info(op).library.name, args);
   return call_host_math(op, args);
 }
 
@@ -97,7 +72,7 @@ Value* Emitter::math(Op op, std::span<Value* const> args) {
 // any element is a rare one. All are made by the same code, so that an element has the same bits everywhere.
 Value* Emitter::call_host_math(Op op, std::span<Value* const> args) {
   const bool single = args[0]->getType()->isFloatTy();
-  const std::string name = std::string("gk_") + c_name(op) + (single ? "_f32" : "_f64");
+  const std::string name = std::string("gk_") + ir::info(op).library.name + (single ? "_f32" : "_f64");
   llvm::Function* scalar = module.getFunction(name);
   std::string variants;
   const auto variant = [&](int lanes) {
@@ -153,7 +128,7 @@ llvm::Function* Emitter::make_host_math(Op op, const std::string& name, llvm::Ty
   b.SetInsertPoint(ask);
   std::vector<Value*> own;
   for (Value* a : args) own.push_back(lane(a));
-  Value* asked = call_library(c_name(op), own);
+  Value* asked = call_library(ir::info(op).library.name, own);
   if (lanes > 1) asked = b.CreateInsertElement(so_far, asked, at);
   b.CreateBr(next);
   b.SetInsertPoint(next);

@@ -130,11 +130,8 @@ int vector_width(const ir::Kernel& k) {
 int64_t cost(const ir::KBlock& block) {
   int64_t n = 1;
   visit(block, [&](const ir::KInst& i) {
-    const bool heavy =
-        (i.kind == KKind::Compute && i.op >= ir::Op::Exp && i.op <= ir::Op::Erf) ||
-        i.kind == KKind::RngNormal || i.kind == KKind::RngUniform ||
-        (i.kind == KKind::Compute && (i.op == ir::Op::Pow || i.op == ir::Op::PowInt || i.op == ir::Op::Mod ||
-                                      i.op == ir::Op::FloorDiv || i.op == ir::Op::Atan2));
+    const bool heavy = i.kind == KKind::RngNormal || i.kind == KKind::RngUniform ||
+                       (i.kind == KKind::Compute && ir::is_heavy(i.op));
     n += heavy ? 16 : i.kind == KKind::For || i.kind == KKind::While ? 256 : 1;
   });
   return n;

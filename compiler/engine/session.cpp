@@ -10,6 +10,7 @@
 #include "compiler/engine/inherited.h"
 #include "compiler/engine/interp_effects.h"
 #include "compiler/engine/session_impl.h"
+#include "compiler/sema/builtins.h"
 #include "compiler/syntax/tokens.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thrown.h"
@@ -351,9 +352,9 @@ std::string list_devices(bool json) {
 std::string list_builtins(bool json) {
   nlohmann::json all = nlohmann::json::array();
   std::string text;
-  for (const auto* b : sema::all_builtins()) {
-    all.push_back({{"name", b->name}, {"signature", b->signature}, {"doc", b->doc}});
-    text += fmt::format("{:<40} {}\n", b->signature, b->doc);
+  for (const sema::Builtin& b : sema::all_builtins()) {
+    all.push_back({{"name", b.name}, {"signature", b.signature}, {"doc", b.doc}});
+    text += fmt::format("{:<40} {}\n", b.signature, b.doc);
   }
   return json ? all.dump(2) + "\n" : text;
 }

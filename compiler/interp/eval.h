@@ -7,6 +7,7 @@
 #include <span>
 
 #include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
 #include "compiler/ir/kernel.h"
 
 namespace gk::interp {
@@ -21,9 +22,6 @@ class Faults {
  private:
   std::optional<Error> first_;
 };
-
-/// Whether apply() stands for a checked division by zero: integer //, % and 0 ** negative.
-bool divides_by_zero(ir::Op op, std::span<const Scalar> args);
 
 using ArrayPtr = std::shared_ptr<const Array>;
 

@@ -30,9 +30,6 @@ struct Array {
 Result<void> run(const ir::Module& m, std::span<const Scalar> params, std::vector<Array>& slots,
                  const std::function<bool()>& interrupted = nullptr);
 
-/// One elementwise op on scalars of its dtype rules: the definition that codegen must match.
-Scalar apply(ir::Op op, std::span<const Scalar> args, DType result);
-
 /// Philox 4x32-10: draw number `position` of `seed`, uniform in [0, 1) or standard normal.
 double rng_uniform(uint64_t seed, uint64_t position, DType t);
 double rng_normal(uint64_t seed, uint64_t position, DType t);

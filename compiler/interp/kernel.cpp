@@ -114,8 +114,8 @@ class KernelRun {
     std::array<Scalar, 3> args;
     for (size_t a = 0; a < i.args.size(); ++a) args[a] = value(i.args[a]);
     const std::span<const Scalar> used(args.data(), i.args.size());
-    if (divides_by_zero(i.op, used)) faults_.division(i.span);
-    return apply(i.op, used, i.dtype);
+    if (ir::divides_by_zero(i.op, used)) faults_.division(i.span);
+    return ir::apply(i.op, used, i.dtype);
   }
 
   std::optional<int64_t> in_array(int p, int64_t at) const {
@@ -174,7 +174,7 @@ class KernelRun {
     if (!at) return Scalar::of_int(0, t);
     Array& a = arrays_[static_cast<size_t>(i.param)];
     const Scalar args[] = {a.get(*at), value(i.args.back())};
-    a.set(*at, i.atomic == ir::AtomicOp::Exchange ? args[1] : apply(op_of(i.atomic), args, t));
+    a.set(*at, i.atomic == ir::AtomicOp::Exchange ? args[1] : ir::apply(op_of(i.atomic), args, t));
     return args[0];
   }
 

@@ -49,12 +49,12 @@ class Accumulator {
     }
     const Scalar both[] = {best_, x};
     if (op_ == Op::ReduceMin || op_ == Op::ReduceMax) {
-      best_ = apply(op_ == Op::ReduceMin ? Op::Min : Op::Max, both, in_);
+      best_ = ir::apply(op_ == Op::ReduceMin ? Op::Min : Op::Max, both, in_);
       return;
     }
     // The first NaN wins, then the first of the extremes.
     if (best_.is_float() && std::isnan(best_.f)) return;
-    const bool better = apply(op_ == Op::ArgMin ? Op::Gt : Op::Lt, both, DType::Bool).i != 0;
+    const bool better = ir::apply(op_ == Op::ArgMin ? Op::Gt : Op::Lt, both, DType::Bool).i != 0;
     if (better || (x.is_float() && std::isnan(x.f))) {
       best_ = x;
       where_ = count_;

@@ -123,8 +123,8 @@ class Runner {
     const std::span<const Scalar> used(args.data(), n.operands.size());
     for (int64_t p = 0, count = out.size(); p < count; ++p) {
       for (size_t a = 0; a < n.operands.size(); ++a) args[a] = value(n.operands[a])->get(p);
-      if (divides_by_zero(n.op, used)) faults_.division(n.span);
-      out.set(p, apply(n.op, used, out.dtype));
+      if (ir::divides_by_zero(n.op, used)) faults_.division(n.span);
+      out.set(p, ir::apply(n.op, used, out.dtype));
     }
   }
 

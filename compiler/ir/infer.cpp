@@ -22,14 +22,6 @@ tl::unexpected<Error> type_error(std::string_view code, std::string message) {
 
 std::string axes_text(int n) { return fmt::format("{} {}", n, n == 1 ? "axis" : "axes"); }
 
-std::string_view describe(std::string_view cls) {
-  if (cls == "number") return "numbers";
-  if (cls == "float") return "floats";
-  if (cls == "integer") return "integers";
-  if (cls == "bool|integer") return "bool or integers";
-  return cls;
-}
-
 Result<void> check_rank_and_size(const Type& t) {
   if (t.rank() > kMaxRank)
     return shape_error(
@@ -54,10 +46,10 @@ Result<void> check_arity(Op op, Operands operands) {
 Result<void> check_class(Op op, Operands operands) {
   const OpInfo& i = info(op);
   for (const Type& t : operands) {
-    if (in_dtype_class(i.dtypes, t.dtype)) continue;
+    if (in_class(i.operands, t.dtype)) continue;
     auto e = make_error(ErrorKind::Type, "E0202", "cannot " + phrase(op, operands));
-    e.notes.push_back(fmt::format("{} takes {}, not {}", i.name, describe(i.dtypes), name(t.dtype)));
-    if (is_bool(t.dtype) && i.dtypes == "number" && i.cls == OpClass::Elementwise)
+    e.notes.push_back(fmt::format("{} takes {}, not {}", i.name, plural(i.operands), name(t.dtype)));
+    if (is_bool(t.dtype) && i.operands == OperandClass::Number && i.cls == OpClass::Elementwise)
       e.helps.emplace_back("convert it first, as with `i64(x)`, or use `&`, `|`, `^` and `~`");
     return fail(std::move(e));
   }

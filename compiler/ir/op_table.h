@@ -1,5 +1,4 @@
-// The table behind info(): which operands each op takes and how its result dtype follows. Owns the dtype
-// classes that OpInfo::dtypes names. Not for other folders: they use info() and infer().
+// The table behind info(). Not for other folders but those that go over all ops: they use info() and infer().
 #pragma once
 
 #include "compiler/ir/ops.h"
@@ -9,8 +8,9 @@ namespace gk::ir {
 /// Every op in the order of the enumeration.
 std::span<const OpInfo> op_table();
 
-/// Whether `t` belongs to a dtype class of the table: "any", "number", "float", "integer", "bool" or
-/// "bool|integer".
-bool in_dtype_class(std::string_view cls, DType t);
+/// Whether `t` belongs to a class.
+bool in_class(OperandClass cls, DType t);
+/// "numbers", "bool or integers"
+std::string_view plural(OperandClass cls);
 
 }  // namespace gk::ir

@@ -12,13 +12,30 @@ std::optional<Op> parse_op(std::string_view name) {
   return std::nullopt;
 }
 
-bool in_dtype_class(std::string_view cls, DType t) {
-  if (cls == "any") return true;
-  if (cls == "number") return is_integer(t) || is_float(t);
-  if (cls == "float") return is_float(t);
-  if (cls == "integer") return is_integer(t);
-  if (cls == "bool|integer") return is_integer(t) || is_bool(t);
-  return name(t) == cls;
+bool in_class(OperandClass cls, DType t) {
+  switch (cls) {
+    case OperandClass::Any: return true;
+    case OperandClass::Number: return is_integer(t) || is_float(t);
+    case OperandClass::Float: return is_float(t);
+    case OperandClass::Integer: return is_integer(t);
+    case OperandClass::Bool: return is_bool(t);
+    case OperandClass::BoolOrInteger: return is_integer(t) || is_bool(t);
+    case OperandClass::U64: return t == DType::U64;
+  }
+  return false;
+}
+
+std::string_view plural(OperandClass cls) {
+  switch (cls) {
+    case OperandClass::Any: return "any";
+    case OperandClass::Number: return "numbers";
+    case OperandClass::Float: return "floats";
+    case OperandClass::Integer: return "integers";
+    case OperandClass::Bool: return "bool";
+    case OperandClass::BoolOrInteger: return "bool or integers";
+    case OperandClass::U64: return "u64";
+  }
+  return "";
 }
 
 }  // namespace gk::ir

@@ -19,102 +19,9 @@ namespace gk::ir {
 struct Kernel;
 
 enum class Op : uint8_t {
-  // Leaves
-  Input,  // external array; attrs.index = slot
-  Const,  // 0-d constant; attrs.value
-  Param,  // 0-d host scalar, patchable; attrs.index = scalar slot, attrs.value = value now
-  Iota,   // i64 index along attrs.axes[0] of attrs.shape
-  // Elementwise unary (operand and result have the same shape; dtype as the table says)
-  Neg,
-  Abs,
-  Sign,
-  Not /* bool */,
-  BitNot,
-  Floor,
-  Ceil,
-  Round /* half to even */,
-  Trunc,
-  Sqrt,
-  Exp,
-  Exp2,
-  Expm1,
-  Log,
-  Log2,
-  Log10,
-  Log1p,
-  Sin,
-  Cos,
-  Tan,
-  Asin,
-  Acos,
-  Atan,
-  Sinh,
-  Cosh,
-  Tanh,
-  Asinh,
-  Acosh,
-  Atanh,
-  Erf,
-  IsNan,
-  IsInf,
-  IsFinite,
-  Cast,  // to attrs.dtype
-  // Elementwise binary (same shape, same dtype; sema inserts Cast and Broadcast)
-  Add,
-  Sub,
-  Mul,
-  Div,
-  FloorDiv,
-  Mod,
-  Pow,
-  Min,
-  Max,
-  Atan2,
-  PowInt,  // (float, i64 or u64): products by repeated squaring
-  And,
-  Or,
-  Xor,  // bool or integer
-  Shl,
-  Shr,
-  Eq,
-  Ne,
-  Lt,
-  Le,
-  Gt,
-  Ge,  // result bool
-  // Elementwise ternary
-  Where,  // bool, T, T
-  // Random: elementwise over attrs.shape given state u64[2] = {seed, draws}
-  RngUniform,  // [0, 1), attrs.dtype f32/f64
-  RngNormal,
-  RngAdvance,  // state -> state with draws advanced by attrs.index elements
-  // Views and movement
-  Broadcast,    // to attrs.shape (numpy rule, operand rank <= result rank)
-  Reshape,      // to attrs.shape, same element count, row-major
-  Transpose,    // permutation attrs.axes
-  Slice,        // attrs.starts, attrs.shape (result extents), attrs.steps (non-zero, may be negative)
-  UpdateSlice,  // (base, value): base with the region starts/steps of value's shape replaced
-  Take,    // (x, index of integer dtype), attrs.axes[0]: numpy take; index out of range gives 0 and a fault
-  Concat,  // along attrs.axes[0], n operands
-  // Reductions over attrs.axes (sorted, distinct), attrs.keepdims
-  Sum,
-  Prod,
-  ReduceMin,
-  ReduceMax,
-  Any,
-  All,
-  ArgMin,
-  ArgMax /* axes: one axis, or all flattened */,
-  // Linear algebra
-  MatMul,  // [.., M, K] x [.., K, N], batch dims broadcast; vectors as numpy
-  // Structure
-  Loop,        // operands: initial carried values; attrs.index = trip count; one body block with
-               // parameters (i: i64[], carried...) that yields the next carried values
-  KernelCall,  // user kernel: attrs.kernel, attrs.shape = extents, attrs.index = threads per block (0:
-               // default);
-               // operands in parameter order; results: new values of the mut parameters, in order
-  If,          // operands: condition, then one a slot of the two regions; see Note [Regions] in module.h
-  While,  // operands: first condition, then one a slot of the one region but its last, the next condition
+#define GK_OP(op, ...) op,
+#include "compiler/ir/op_rows.inc"
+#undef GK_OP
   kCount,
 };
 
@@ -132,19 +39,62 @@ struct Attrs {
   std::shared_ptr<const Kernel> kernel;
 };
 
+/// The dtypes of an op's operands.
+enum class OperandClass : uint8_t { Any, Number, Float, Integer, Bool, BoolOrInteger, U64 };
+
+/// What elementwise ops have in common with others, which says how they are typed. Arithmetic: not of bools.
+/// Rounding: integers are themselves. Function: of libm and libdevice, not correctly rounded. Classification,
+/// Comparison: give bools.
+enum class OpGroup : uint8_t {
+  None,
+  Arithmetic,
+  Rounding,
+  Function,
+  Classification,
+  Bitwise,
+  Shift,
+  Comparison,
+};
+
+/// A function of C's library, which libdevice has under a like name. The interpreter calls it in f64.
+struct LibraryFunction {
+  const char* name = nullptr;
+  double (*unary)(double) = nullptr;
+  double (*binary)(double, double) = nullptr;
+};
+
+/// Instructions of an op of f32 in a kernel, about: how much code it is.
+struct CodeSize {
+  int host = 1, cuda = 1;
+};
+
 struct OpInfo {
-  Op op;
+  Op op{};
   std::string_view name;  // in IR text and, where it is one, the builtin's name
-  int arity;              // -1: variadic
-  OpClass cls;
-  bool pure;                    // no fault, may be duplicated, moved, or removed
-  std::string_view dtypes;      // "float", "number", "bool|integer", … as documentation and for the rule
-  std::string_view doc;         // one sentence
+  int arity = 1;          // -1: variadic
+  OpClass cls = OpClass::Elementwise;
+  OpGroup group = OpGroup::None;
+  OperandClass operands = OperandClass::Any;
+  bool pure = true;  // no fault, may be duplicated, moved, or removed
+  LibraryFunction library{};
+  int cost = 1;                // time, in additions
+  CodeSize size{};             // of one element
+  std::string_view signature;  // "atan2(y, x)": it is a builtin of its name
+  std::string_view doc;        // one sentence
   std::string_view edge_cases;  // what NaN, overflow, zero, … give
 };
 const OpInfo& info(Op op);
 std::optional<Op> parse_op(std::string_view name);
 inline bool is_elementwise(Op op) { return info(op).cls == OpClass::Elementwise; }
+inline bool is_comparison(Op op) { return info(op).group == OpGroup::Comparison; }
+inline bool is_classification(Op op) { return info(op).group == OpGroup::Classification; }
+inline bool is_rounding(Op op) { return info(op).group == OpGroup::Rounding; }
+inline bool is_function(Op op) { return info(op).library.name != nullptr; }
+/// Takes many instructions.
+inline bool is_heavy(Op op) { return is_elementwise(op) && info(op).size.host >= 12; }
+/// Integers become floats for it.
+inline bool needs_float(Op op) { return is_elementwise(op) && info(op).operands == OperandClass::Float; }
+inline bool gives_bool(Op op) { return is_comparison(op) || is_classification(op) || op == Op::Not; }
 
 /// Result types of `op` (one, but for the ops of class Structure, which are typed by their bodies). Extents
 /// may be unknown: only what is provably wrong is an error. Errors: Type (E02xx) or Shape (E03xx), with no

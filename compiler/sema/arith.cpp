@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/hints.h"
@@ -18,8 +18,6 @@ using syntax::BinaryOp;
 using syntax::UnaryOp;
 
 namespace {
-
-bool is_comparison(ir::Op op) { return op >= ir::Op::Eq && op <= ir::Op::Ge; }
 
 std::string_view verb(ir::Op op) {
   switch (op) {
@@ -35,10 +33,6 @@ std::string_view verb(ir::Op op) {
     case ir::Op::Ge: return "compare";
     default: return "combine";
   }
-}
-
-bool needs_float(ir::Op op) {
-  return (op >= ir::Op::Sqrt && op <= ir::Op::Erf) || op == ir::Op::Div || op == ir::Op::Atan2;
 }
 
 }  // namespace
@@ -142,29 +136,27 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   } else if (!host) {
     t = alone(args[first]);
   }
-  if (needs_float(op) && !gk::is_float(t)) {
+  if (ir::needs_float(op) && !gk::is_float(t)) {
     if (is_bool(t))
       return fail(make_error(ErrorKind::Type, "E0204",
                              fmt::format("`{}` is not defined for bool", ir::info(op).name), span)
                       .help("convert it first: `f32(…)`"));
     t = host ? DType::F64 : default_float_;
   }
-  bool arithmetic = (op >= ir::Op::Add && op <= ir::Op::Pow) || op == ir::Op::Neg || op == ir::Op::Abs ||
-                    op == ir::Op::Sign || op == ir::Op::Min || op == ir::Op::Max;
+  const bool arithmetic = ir::info(op).group == ir::OpGroup::Arithmetic;
   if (arithmetic && is_bool(t))
     return fail(make_error(ErrorKind::Type, "E0204",
                            fmt::format("cannot {} bools", op == ir::Op::Neg ? "negate" : what), span)
                     .help("use `&`, `|`, `^`, `~`, or convert them: `i32(…)`"));
-  bool bitwise = op == ir::Op::And || op == ir::Op::Or || op == ir::Op::Xor || op == ir::Op::BitNot;
-  if ((bitwise || op == ir::Op::Shl || op == ir::Op::Shr) && gk::is_float(t))
+  const bool shifts = ir::info(op).group == ir::OpGroup::Shift;
+  if ((shifts || ir::info(op).group == ir::OpGroup::Bitwise) && gk::is_float(t))
     return fail(ErrorKind::Type, "E0201",
                 fmt::format("`{}` is not defined for {}", gk::sema::written(op), name(t)), span);
-  if ((op == ir::Op::Shl || op == ir::Op::Shr) && is_bool(t))
+  if (shifts && is_bool(t))
     return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", gk::sema::written(op)),
                 span);
-  bool rounding = op == ir::Op::Floor || op == ir::Op::Ceil || op == ir::Op::Round || op == ir::Op::Trunc;
-  if (rounding && is_integer(t)) return args[0];
-  if (rounding && is_bool(t))
+  if (ir::is_rounding(op) && is_integer(t)) return args[0];
+  if (ir::is_rounding(op) && is_bool(t))
     return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
                 span);
   ir::Op the_op = op;
@@ -173,11 +165,10 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   const bool all_scalars =
       std::all_of(args.begin(), args.end(), [](const Value& a) { return a.is_scalar(); });
   if (host) return all_scalars ? host_arithmetic(the_op, args, span) : device_arithmetic(the_op, args, span);
-  const bool classifies = op == ir::Op::IsNan || op == ir::Op::IsInf || op == ir::Op::IsFinite;
-  if (classifies && !gk::is_float(t))
+  if (ir::is_classification(op) && !gk::is_float(t))
     return elementwise(op == ir::Op::IsFinite ? ir::Op::Eq : ir::Op::Ne, {args[0], args[0]}, span);
   if (all_scalars) return typed_scalars(the_op, args, t, span);
-  if (is_comparison(op) && is_bool(t) && op != ir::Op::Eq && op != ir::Op::Ne) {
+  if (ir::is_comparison(op) && is_bool(t) && op != ir::Op::Eq && op != ir::Op::Ne) {
     // False is less than true.
     std::vector<Value> bits;
     for (const auto& a : args) {
@@ -218,7 +209,7 @@ Result<Value> Evaluator::typed_scalars(ir::Op op, const std::vector<Value>& args
   const bool divides = (op == ir::Op::FloorDiv || op == ir::Op::Mod) && is_integer(t);
   if (divides && args[1].known && args[1].scalar.i == 0)
     return fail(ErrorKind::Runtime, "E0802", "division by zero", span);
-  const DType result = is_comparison(op) || (op >= ir::Op::IsNan && op <= ir::Op::IsFinite) ? DType::Bool : t;
+  const DType result = ir::gives_bool(op) ? DType::Bool : t;
   std::vector<Scalar> operands;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].known) return Value::unknown_scalar(result);
@@ -230,7 +221,7 @@ Result<Value> Evaluator::typed_scalars(ir::Op op, const std::vector<Value>& args
     }
     operands.push_back(x.scalar);
   }
-  return Value::of_scalar(interp::apply(op, operands, result));
+  return Value::of_scalar(ir::apply(op, operands, result));
 }
 
 Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {

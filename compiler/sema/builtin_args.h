@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
-
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/numbers.h"
 
@@ -13,17 +12,13 @@ namespace gk::sema {
 
 class BuiltinArgs {
  public:
-  /// Names in order; "?" at the end marks an optional one.
-  static Result<BuiltinArgs> match(Call& call, std::initializer_list<const char*> names) {
+  /// By the signature of the builtin that is called.
+  static Result<BuiltinArgs> match(Call& call) {
     BuiltinArgs r;
     r.call_ = &call;
-    std::vector<std::string> plain;
-    std::vector<bool> optional;
-    for (std::string n : names) {
-      optional.push_back(n.back() == '?');
-      if (optional.back()) n.pop_back();
-      plain.push_back(std::move(n));
-    }
+    const std::vector<BuiltinParam>& params = call.builtin->parsed.params;
+    std::vector<std::string_view> plain;
+    for (const BuiltinParam& p : params) plain.push_back(p.name);
     r.found_.resize(plain.size(), nullptr);
     size_t next = 0;
     for (auto& a : call.args) {
@@ -48,7 +43,7 @@ class BuiltinArgs {
       r.found_[at] = &a;
     }
     for (size_t i = 0; i < plain.size(); ++i)
-      if (!r.found_[i] && !optional[i])
+      if (!r.found_[i] && !params[i].optional)
         return fail(ErrorKind::Type, "E0206",
                     fmt::format("`{}` needs an argument `{}`", call.callee, plain[i]), call.span);
     return r;

@@ -28,14 +28,14 @@ Result<Value> filled(Evaluator& ev, const Value& type, const Value& v, Span at, 
 template <int n>
 Result<Value> constant(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_extents(call, nullptr));
-  GK_TRY(auto a, BuiltinArgs::match(call, {"type"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   return filled(ev, a.value(0), Value::constant_int(n), a.span(0), call.span);
 }
 
 Result<Value> full(Evaluator& ev, Call& call) {
   GK_CHECK(ev.refuse_extents(call, call.args.empty() ? nullptr : &call.args.back().value));
-  GK_TRY(auto a, BuiltinArgs::match(call, {"type", "value"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   if (!a.value(1).is_scalar() && !(a.value(1).is_array() && a.value(1).array->type.rank() == 0))
     return fail(ErrorKind::Type, "E0202", fmt::format("`full` takes a scalar, not {}", describe(a.value(1))),
@@ -64,12 +64,12 @@ Result<Value> like(Evaluator& ev, const Value& x, const Value& v, Span span) {
 
 template <int n>
 Result<Value> constant_like(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return like(ev, a.value(0), Value::constant_int(n), call.span);
 }
 
 Result<Value> full_like(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "value"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return like(ev, a.value(0), a.value(1), call.span);
 }
 
@@ -90,7 +90,7 @@ Result<Value> copy_value(Evaluator& ev, const Value& v, Span span) {
 }
 
 Result<Value> copy(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return copy_value(ev, a.value(0), call.span);
 }
 
@@ -103,7 +103,7 @@ Result<ArrayPtr> iota(Evaluator& ev, const ir::Dims& dims, int axis, Span span) 
 }
 
 Result<Value> arange(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"start", "stop?", "step?", "dtype?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   Value start = Value::constant_int(0), stop = a.value(0), step = Value::constant_int(1);
   if (a.has(1)) {
@@ -160,7 +160,7 @@ Result<Value> arange(Evaluator& ev, Call& call) {
 }
 
 Result<Value> linspace(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"start", "stop", "n", "dtype?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   for (size_t k = 0; k < 2; ++k)
     if (!a.value(k).is_scalar() || is_bool(a.value(k).scalar.dtype))
@@ -194,7 +194,7 @@ Result<Value> linspace(Evaluator& ev, Call& call) {
 }
 
 Result<Value> eye(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"n", "m?", "dtype?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   DType t = ev.default_float();
   if (a.has(2)) {
@@ -273,7 +273,7 @@ Result<Value> reshape(Evaluator& ev, Call& call) {
 }
 
 Result<Value> transpose(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "axes?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
   ir::Attrs attrs;
@@ -325,7 +325,7 @@ Result<Value> broadcast_to(Evaluator& ev, Call& call) {
 Result<Value> join_arrays(Evaluator& ev, Call& call, bool stack) {
   if (!call.args.empty() && call.args[0].name.empty() && call.args[0].value.is_array())
     return fail(ev.not_a_list(call));
-  GK_TRY(auto a, BuiltinArgs::match(call, {"arrays", "axis?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   std::vector<Value> items;
   if (a.value(0).is_aggregate()) {
     items = a.value(0).items->items;
@@ -388,7 +388,7 @@ Result<Value> concat(Evaluator& ev, Call& call) { return join_arrays(ev, call, f
 Result<Value> stack(Evaluator& ev, Call& call) { return join_arrays(ev, call, true); }
 
 Result<Value> take(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "index", "axis?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
   int64_t axis = 0;
@@ -448,25 +448,25 @@ Result<Value> list(Evaluator& ev, Call& call) {
 
 extern const std::vector<BuiltinInfo> kArrayBuiltins;
 const std::vector<BuiltinInfo> kArrayBuiltins = {
-    {"zeros", "zeros(f32[N, …])", "An array (or a record type's arrays) of zeros.", constant<0>},
-    {"ones", "ones(f32[N, …])", "An array of ones.", constant<1>},
-    {"full", "full(f32[N, …], value)", "An array of one value.", full},
+    {"zeros", "zeros(type)", "An array (or a record type's arrays) of zeros.", constant<0>},
+    {"ones", "ones(type)", "An array of ones.", constant<1>},
+    {"full", "full(type, value)", "An array of one value.", full},
     {"zeros_like", "zeros_like(x)", "Zeros of x's shape and dtype; records field by field.",
      constant_like<0>},
     {"ones_like", "ones_like(x)", "Ones of x's shape and dtype.", constant_like<1>},
     {"full_like", "full_like(x, value)", "One value in x's shape and dtype.", full_like},
     {"copy", "copy(x)", "The same values in storage of their own.", copy},
-    {"arange", "arange(start, stop, step, dtype=)",
+    {"arange", "arange(start, stop?, step?, dtype?)",
      "start, start + step, … below stop; i64, or the default float.", arange},
-    {"linspace", "linspace(start, stop, n, dtype=)", "n points from start to stop, both included.", linspace},
-    {"eye", "eye(n, m, dtype=)", "Ones on the diagonal, zeros elsewhere.", eye},
+    {"linspace", "linspace(start, stop, n, dtype?)", "n points from start to stop, both included.", linspace},
+    {"eye", "eye(n, m?, dtype?)", "Ones on the diagonal, zeros elsewhere.", eye},
     {"reshape", "reshape(x, (2, 3))",
      "The same elements in row-major order in another shape; one extent may be -1.", reshape},
-    {"transpose", "transpose(x, axes)", "Axes in another order; reversed by default.", transpose},
+    {"transpose", "transpose(x, axes?)", "Axes in another order; reversed by default.", transpose},
     {"broadcast_to", "broadcast_to(x, (2, 3))", "x repeated along new and unit axes.", broadcast_to},
-    {"concat", "concat([a, b], axis=0)", "Arrays one after the other along an axis.", concat},
-    {"stack", "stack([a, b], axis=0)", "Arrays of one shape along a new axis.", stack},
-    {"take", "take(x, index, axis=0)", "Elements of x by integer index along an axis.", take},
+    {"concat", "concat(arrays, axis? = 0)", "Arrays one after the other along an axis.", concat},
+    {"stack", "stack(arrays, axis? = 0)", "Arrays of one shape along a new axis.", stack},
+    {"take", "take(x, index, axis? = 0)", "Elements of x by integer index along an axis.", take},
     {"list", "list(n, i => …) or list(a, b, …)", "A fixed list.", list},
 };
 

@@ -97,7 +97,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
 }
 
 Result<Value> item(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   const Value& v = a.value(0);
   if (v.is_unknown()) return v;
   if (v.is_scalar()) return Value::host(v.scalar);
@@ -118,7 +118,7 @@ Result<Value> item(Evaluator& ev, Call& call) {
 }
 
 Result<Value> len(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   const Value& v = a.value(0);
   switch (v.kind) {
     case VKind::Unknown: return Value::unknown_host(DType::I64);
@@ -136,7 +136,7 @@ Result<Value> len(Evaluator& ev, Call& call) {
 }
 
 Result<Value> shape(Evaluator&, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   Value r;
   r.kind = VKind::Tuple;
@@ -149,7 +149,7 @@ Result<Value> shape(Evaluator&, Call& call) {
 }
 
 Result<Value> size(Evaluator&, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown_host(DType::I64);
   if (a.value(0).is_scalar()) return Value::host(1);
   if (!a.value(0).is_array())
@@ -160,7 +160,7 @@ Result<Value> size(Evaluator&, Call& call) {
 }
 
 Result<Value> ndim(Evaluator&, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown_host(DType::I64);
   if (a.value(0).is_scalar()) return Value::host(0);
   if (!a.value(0).is_array())
@@ -187,7 +187,7 @@ Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose) {
 namespace {
 
 Result<Value> host(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   if (!a.value(0).is_array())
     return fail(ErrorKind::Type, "E0202", fmt::format("`host` takes an array, not {}", describe(a.value(0))),
@@ -204,7 +204,7 @@ Result<Value> host(Evaluator& ev, Call& call) {
 }
 
 Result<Value> device(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
   GK_TRY(auto value, ev.value_of(x, call.span));
@@ -212,7 +212,7 @@ Result<Value> device(Evaluator& ev, Call& call) {
 }
 
 Result<Value> load(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"path"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   if (a.value(0).kind != VKind::String)
     return fail(ErrorKind::Type, "E0202", fmt::format("`load` takes a path, not {}", describe(a.value(0))),
@@ -313,44 +313,26 @@ Result<Value> save(Evaluator& ev, Call& call) {
 }
 
 Result<Value> instantiate(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"graph"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return ev.instantiate(a.value(0), call.span);
 }
 
 }  // namespace
 
-extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuiltins;
-
-static const std::vector<BuiltinInfo>& host_builtins() {
-  static const std::vector<BuiltinInfo> table = {
-      {"print", "print(x, …)", "Writes values and a newline to standard output.", print},
-      {"item", "item(x)", "Reads an array of one element back, as a host number: exact, without a dtype.",
-       item},
-      {"len", "len(x)", "Length of a list, or of an array's first axis.", len},
-      {"shape", "shape(x)", "The extents, as a tuple of host integers.", shape},
-      {"size", "size(x)", "The number of elements.", size},
-      {"ndim", "ndim(x)", "The rank.", ndim},
-      {"host", "host(x)", "A copy in host memory.", host},
-      {"device", "device(x)", "A copy in device memory.", device},
-      {"load", "load(path)", "Reads an .npy file (one array) or an .npz file (a record).", load},
-      {"save", "save(path, x) or save(path, name=x, …)", "Writes an .npy or .npz file.", save},
-      {"instantiate", "instantiate(g)", "An executable of a graph.", instantiate},
-  };
-  return table;
-}
-
-std::vector<const BuiltinInfo*> all_builtins() {
-  std::vector<const BuiltinInfo*> out;
-  for (const auto* table : {&kMathBuiltins, &kArrayBuiltins, &kRandomBuiltins, &host_builtins()})
-    for (const auto& b : *table) out.push_back(&b);
-  std::sort(out.begin(), out.end(), [](auto* a, auto* b) { return a->name < b->name; });
-  return out;
-}
-
-const BuiltinInfo* find_builtin(std::string_view name) {
-  static const auto table = all_builtins();
-  auto it = std::lower_bound(table.begin(), table.end(), name, [](auto* b, auto n) { return b->name < n; });
-  return it != table.end() && (*it)->name == name ? *it : nullptr;
-}
+extern const std::vector<BuiltinInfo> kHostBuiltins;
+const std::vector<BuiltinInfo> kHostBuiltins = {
+    {"print", "print(x, …)", "Writes values and a newline to standard output.", print},
+    {"item", "item(x)", "Reads an array of one element back, as a host number: exact, without a dtype.",
+     item},
+    {"len", "len(x)", "Length of a list, or of an array's first axis.", len},
+    {"shape", "shape(x)", "The extents, as a tuple of host integers.", shape},
+    {"size", "size(x)", "The number of elements.", size},
+    {"ndim", "ndim(x)", "The rank.", ndim},
+    {"host", "host(x)", "A copy in host memory.", host},
+    {"device", "device(x)", "A copy in device memory.", device},
+    {"load", "load(path)", "Reads an .npy file (one array) or an .npz file (a record).", load},
+    {"save", "save(path, x) or save(path, name=x, …)", "Writes an .npy or .npz file.", save},
+    {"instantiate", "instantiate(graph)", "An executable of a graph.", instantiate},
+};
 
 }  // namespace gk::sema

@@ -7,44 +7,32 @@ namespace gk::sema {
 
 namespace {
 
-template <ir::Op op>
-Result<Value> unary(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
-  return ev.elementwise(op, {a.value(0)}, call.span);
-}
-
-template <ir::Op op>
-Result<Value> binary(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "y"}));
-  return ev.elementwise(op, {a.value(0), a.value(1)}, call.span);
-}
-
 Value one() { return Value::constant_int(1); }
 
 Result<Value> rsqrt(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   GK_TRY(auto root, ev.elementwise(ir::Op::Sqrt, {a.value(0)}, call.span));
   return ev.elementwise(ir::Op::Div, {one(), root}, call.span);
 }
 
 Result<Value> square(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return ev.elementwise(ir::Op::Mul, {a.value(0), a.value(0)}, call.span);
 }
 
 Result<Value> clip(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "lo", "hi"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   GK_TRY(auto low, ev.elementwise(ir::Op::Max, {a.value(0), a.value(1)}, call.span));
   return ev.elementwise(ir::Op::Min, {low, a.value(2)}, call.span);
 }
 
 Result<Value> where(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"condition", "x", "y"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return ev.elementwise(ir::Op::Where, {a.value(0), a.value(1), a.value(2)}, call.span);
 }
 
 Result<Value> matmul(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"a", "b"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   return ev.matmul(a.value(0), a.value(1), call.span);
 }
 
@@ -84,8 +72,7 @@ Result<bool> flag(const BuiltinArgs& a, size_t i) {
 template <ir::Op op>
 Result<Value> reduction(Evaluator& ev, Call& call) {
   constexpr bool kAdds = op == ir::Op::Sum || op == ir::Op::Prod;
-  auto matched = kAdds ? BuiltinArgs::match(call, {"x", "axis?", "keepdims?", "dtype?"})
-                       : BuiltinArgs::match(call, {"x", "axis?", "keepdims?"});
+  auto matched = BuiltinArgs::match(call);
   if (!matched) return fail(std::move(matched.error()));
   const BuiltinArgs& a = *matched;
   if (a.unknown()) return Value::unknown();
@@ -122,7 +109,7 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
 }
 
 Result<Value> mean(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x", "axis?", "keepdims?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   DType t = x->type.dtype, wide = gk::is_float(t) ? accumulator(t) : DType::F64;
@@ -146,7 +133,7 @@ Result<Value> mean(Evaluator& ev, Call& call) {
 }
 
 Result<Value> dot_count(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"x"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   Value nonzero = Value::of_array(x);
@@ -162,61 +149,25 @@ Result<Value> dot_count(Evaluator& ev, Call& call) {
 
 extern const std::vector<BuiltinInfo> kMathBuiltins;
 const std::vector<BuiltinInfo> kMathBuiltins = {
-    {"abs", "abs(x)", "Absolute value; the smallest integer wraps to itself.", unary<ir::Op::Abs>},
-    {"sign", "sign(x)", "-1, 0 or 1; NaN gives NaN.", unary<ir::Op::Sign>},
-    {"floor", "floor(x)", "Rounds down.", unary<ir::Op::Floor>},
-    {"ceil", "ceil(x)", "Rounds up.", unary<ir::Op::Ceil>},
-    {"round", "round(x)", "Rounds to the nearest, halves to even.", unary<ir::Op::Round>},
-    {"trunc", "trunc(x)", "Rounds toward zero.", unary<ir::Op::Trunc>},
-    {"sqrt", "sqrt(x)", "Square root, correctly rounded; negative gives NaN.", unary<ir::Op::Sqrt>},
     {"rsqrt", "rsqrt(x)", "1 / sqrt(x).", rsqrt},
     {"square", "square(x)", "x * x.", square},
-    {"exp", "exp(x)", "e to the power x.", unary<ir::Op::Exp>},
-    {"exp2", "exp2(x)", "2 to the power x.", unary<ir::Op::Exp2>},
-    {"expm1", "expm1(x)", "exp(x) - 1, exact near 0.", unary<ir::Op::Expm1>},
-    {"log", "log(x)", "Natural logarithm; 0 gives -inf, negative NaN.", unary<ir::Op::Log>},
-    {"log2", "log2(x)", "Logarithm to base 2.", unary<ir::Op::Log2>},
-    {"log10", "log10(x)", "Logarithm to base 10.", unary<ir::Op::Log10>},
-    {"log1p", "log1p(x)", "log(1 + x), exact near 0.", unary<ir::Op::Log1p>},
-    {"sin", "sin(x)", "Sine of x in radians.", unary<ir::Op::Sin>},
-    {"cos", "cos(x)", "Cosine of x in radians.", unary<ir::Op::Cos>},
-    {"tan", "tan(x)", "Tangent of x in radians.", unary<ir::Op::Tan>},
-    {"asin", "asin(x)", "Inverse sine, in radians.", unary<ir::Op::Asin>},
-    {"acos", "acos(x)", "Inverse cosine, in radians.", unary<ir::Op::Acos>},
-    {"atan", "atan(x)", "Inverse tangent, in radians.", unary<ir::Op::Atan>},
-    {"atan2", "atan2(y, x)", "Angle of the point (x, y), in radians.", binary<ir::Op::Atan2>},
-    {"sinh", "sinh(x)", "Hyperbolic sine.", unary<ir::Op::Sinh>},
-    {"cosh", "cosh(x)", "Hyperbolic cosine.", unary<ir::Op::Cosh>},
-    {"tanh", "tanh(x)", "Hyperbolic tangent.", unary<ir::Op::Tanh>},
-    {"asinh", "asinh(x)", "Inverse hyperbolic sine.", unary<ir::Op::Asinh>},
-    {"acosh", "acosh(x)", "Inverse hyperbolic cosine; below 1 gives NaN.", unary<ir::Op::Acosh>},
-    {"atanh", "atanh(x)", "Inverse hyperbolic tangent.", unary<ir::Op::Atanh>},
-    {"erf", "erf(x)", "Error function.", unary<ir::Op::Erf>},
-    {"isnan", "isnan(x)", "True where x is NaN.", unary<ir::Op::IsNan>},
-    {"isinf", "isinf(x)", "True where x is infinite.", unary<ir::Op::IsInf>},
-    {"isfinite", "isfinite(x)", "True where x is neither NaN nor infinite.", unary<ir::Op::IsFinite>},
-    {"pow", "pow(x, y)", "x to the power y, as `**`.", binary<ir::Op::Pow>},
-    {"minimum", "minimum(x, y)", "The smaller of two, elementwise; NaN if either is NaN.",
-     binary<ir::Op::Min>},
-    {"maximum", "maximum(x, y)", "The larger of two, elementwise; NaN if either is NaN.",
-     binary<ir::Op::Max>},
     {"clip", "clip(x, lo, hi)", "minimum(maximum(x, lo), hi).", clip},
     {"where", "where(condition, x, y)", "x where the condition holds, else y; all three broadcast.", where},
-    {"sum", "sum(x, axis=, keepdims=, dtype=)",
+    {"sum", "sum(x, axis? = all, keepdims? = false, dtype?)",
      "Sum over axes (all by default); bools and integers below 64 bits count in i64 or u64.",
      reduction<ir::Op::Sum>},
-    {"prod", "prod(x, axis=, keepdims=, dtype=)", "Product over axes, in the dtypes of `sum`.",
+    {"prod", "prod(x, axis? = all, keepdims? = false, dtype?)", "Product over axes, in the dtypes of `sum`.",
      reduction<ir::Op::Prod>},
-    {"mean", "mean(x, axis=, keepdims=)",
+    {"mean", "mean(x, axis? = all, keepdims? = false)",
      "Arithmetic mean over axes; of integers and bools in the default float.", mean},
-    {"min", "min(x, axis=, keepdims=)", "Smallest over axes; NaN if any is NaN.",
+    {"min", "min(x, axis? = all, keepdims? = false)", "Smallest over axes; NaN if any is NaN.",
      reduction<ir::Op::ReduceMin>},
-    {"max", "max(x, axis=, keepdims=)", "Largest over axes; NaN if any is NaN.",
+    {"max", "max(x, axis? = all, keepdims? = false)", "Largest over axes; NaN if any is NaN.",
      reduction<ir::Op::ReduceMax>},
-    {"any", "any(x, axis=, keepdims=)", "True where any is; x is bool.", reduction<ir::Op::Any>},
-    {"all", "all(x, axis=, keepdims=)", "True where all are; x is bool.", reduction<ir::Op::All>},
-    {"argmin", "argmin(x, axis=, keepdims=)", "Index of the first smallest, i64.", reduction<ir::Op::ArgMin>},
-    {"argmax", "argmax(x, axis=, keepdims=)", "Index of the first largest, i64.", reduction<ir::Op::ArgMax>},
+    {"any", "any(x, axis? = all, keepdims? = false)", "True where any is; x is bool.", reduction<ir::Op::Any>},
+    {"all", "all(x, axis? = all, keepdims? = false)", "True where all are; x is bool.", reduction<ir::Op::All>},
+    {"argmin", "argmin(x, axis? = all, keepdims? = false)", "Index of the first smallest, i64.", reduction<ir::Op::ArgMin>},
+    {"argmax", "argmax(x, axis? = all, keepdims? = false)", "Index of the first largest, i64.", reduction<ir::Op::ArgMax>},
     {"count_nonzero", "count_nonzero(x)", "How many elements are not 0, i64.", dot_count},
     {"matmul", "matmul(a, b)", "Matrix product, as `@`.", matmul},
 };

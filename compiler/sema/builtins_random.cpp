@@ -9,7 +9,7 @@ namespace {
 // ------------------------------------------------------------------------------------------------------------
 
 Result<Value> rng(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call, {"seed?"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   Value seed = Value::of_scalar(Scalar::of_int(static_cast<int64_t>(ev.options().seed), DType::U64));
   if (a.has(0)) {
     if (a.unknown()) return Value::unknown();
@@ -95,7 +95,7 @@ Result<Value> draw(Evaluator& ev, Call& call, CallArg& state, const Value& type,
 template <ir::Op op>
 Result<Value> random(Evaluator& ev, Call& call) {
   GK_CHECK(check_generator(ev, call, 2));
-  GK_TRY(auto a, BuiltinArgs::match(call, {"rng", "type"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.value(1).is_unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(1), a.span(1)));
   if (!gk::is_float(t.dtype))
@@ -157,7 +157,7 @@ Result<Value> drawn_wide(Evaluator& ev, Call& call, const BuiltinArgs& a, uint64
 
 Result<Value> randint(Evaluator& ev, Call& call) {
   GK_CHECK(check_generator(ev, call, 4));
-  GK_TRY(auto a, BuiltinArgs::match(call, {"rng", "lo", "hi", "type"}));
+  GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto t, ev.array_type(a.value(3), a.span(3)));
   if (!is_integer(t.dtype))
@@ -200,11 +200,11 @@ Result<Value> randint(Evaluator& ev, Call& call) {
 
 extern const std::vector<BuiltinInfo> kRandomBuiltins;
 const std::vector<BuiltinInfo> kRandomBuiltins = {
-    {"rng", "rng(seed=)", "A counter-based random generator (Philox 4x32-10); its counter is device state.",
+    {"rng", "rng(seed?)", "A counter-based random generator (Philox 4x32-10); its counter is device state.",
      rng},
-    {"rand", "rand(mut r, f32[N])", "Uniform in [0, 1).", random<ir::Op::RngUniform>},
-    {"randn", "randn(mut r, f32[N])", "Standard normal.", random<ir::Op::RngNormal>},
-    {"randint", "randint(mut r, lo, hi, i64[N])", "Uniform integers from lo up to but not including hi.",
+    {"rand", "rand(mut rng, type)", "Uniform in [0, 1).", random<ir::Op::RngUniform>},
+    {"randn", "randn(mut rng, type)", "Standard normal.", random<ir::Op::RngNormal>},
+    {"randint", "randint(mut rng, lo, hi, type)", "Uniform integers from lo up to but not including hi.",
      randint},
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
@@ -78,7 +79,9 @@ Result<Call> Evaluator::eval_arguments(const Expr& e, const Value& f, const Scop
 Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& scope) {
   switch (f.kind) {
     case VKind::Unknown: return Value::unknown();
-    case VKind::Builtin: return find_builtin(f.text)->call(*this, call);
+    case VKind::Builtin:
+      call.builtin = find_builtin(f.text);
+      return call.builtin->call(*this, call);
     case VKind::Function:
       if (f.callable->lambda) {
         std::vector<Value> args;

@@ -42,19 +42,10 @@ DeviceNumber between(std::initializer_list<double> ends) { return {true, std::mi
 std::optional<DeviceNumber> result_range(ir::Op op, const std::vector<Value>& args, bool integer) {
   using ir::Op;
   const DeviceNumber a = range_of(args[0]), b = range_of(args.back());
+  const bool bitwise = ir::info(op).group == ir::OpGroup::Bitwise && op != Op::BitNot;
+  if (bitwise && integer) return std::nullopt;
+  if (bitwise || ir::is_comparison(op) || op == Op::Not) return DeviceNumber{true, 0, 1};
   switch (op) {
-    case Op::Eq:
-    case Op::Ne:
-    case Op::Lt:
-    case Op::Le:
-    case Op::Gt:
-    case Op::Ge:
-    case Op::Not:
-    case Op::And:
-    case Op::Or:
-    case Op::Xor:
-      if (integer && op >= Op::And && op <= Op::Xor) return std::nullopt;
-      return DeviceNumber{true, 0, 1};
     case Op::Where: {
       const DeviceNumber x = range_of(args[1]);
       if (!x.bounded || !b.bounded) return DeviceNumber{};

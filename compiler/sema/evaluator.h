@@ -59,6 +59,8 @@ enum class Meant : uint8_t { Value, Call, Type, Place };
 
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
+struct Builtin;
+
 /// A call's arguments after evaluation.
 struct CallArg {
   std::string name;
@@ -73,6 +75,7 @@ struct Call {
   std::string callee;
   Span span{}, callee_span{};
   std::vector<CallArg> args;
+  const Builtin* builtin = nullptr;  // where it is one's
 };
 
 class CallKey;
@@ -504,17 +507,9 @@ class Evaluator {
   bool benching_ = false;  // in the body of a bench: what a statement gives is wanted
 };
 
-// ---- builtins (builtins_*.cpp)
-// ------------------------------------------------------------------------------------
-struct BuiltinInfo {
-  std::string_view name;
-  std::string_view signature;
-  std::string_view doc;
-  Result<Value> (*call)(Evaluator&, Call&);
-};
+
+
 /// An array in the host's memory; see ArrayData::loose.
 Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose);
-const BuiltinInfo* find_builtin(std::string_view name);
-std::vector<const BuiltinInfo*> all_builtins();
 
 }  // namespace gk::sema

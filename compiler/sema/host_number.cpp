@@ -8,7 +8,7 @@
 #include <limits>
 #include <numbers>
 
-#include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
 
 namespace gk::sema {
 
@@ -18,12 +18,6 @@ namespace {
 
 constexpr __int128 kLeast = -(static_cast<__int128>(1) << 63);
 constexpr __int128 kMost = (static_cast<__int128>(1) << 64) - 1;
-
-bool is_comparison(Op op) { return op >= Op::Eq && op <= Op::Ge; }
-bool gives_bool(Op op) {
-  return is_comparison(op) || op == Op::IsNan || op == Op::IsInf || op == Op::IsFinite || op == Op::Not;
-}
-bool needs_float(Op op) { return (op >= Op::Sqrt && op <= Op::Erf) || op == Op::Div || op == Op::Atan2; }
 
 // Python compares an integer with a float exactly, however large.
 int compare_exactly(__int128 a, double b) {
@@ -61,7 +55,7 @@ bool holds(Op op, int order) {
 }
 
 bool compare(Op op, const Scalar& a, const Scalar& b) {
-  if (a.is_float() && b.is_float()) return interp::apply(op, std::array{a, b}, DType::Bool).i != 0;
+  if (a.is_float() && b.is_float()) return ir::apply(op, std::array{a, b}, DType::Bool).i != 0;
   if (a.is_float() || b.is_float()) {
     const double f = a.is_float() ? a.f : b.f;
     if (std::isnan(f)) return op == Op::Ne;
@@ -154,10 +148,10 @@ Scalar host_number(const Scalar& s) {
 }
 
 DType host_dtype(Op op, std::span<const DType> operands) {
-  if (gives_bool(op)) return DType::Bool;
+  if (ir::gives_bool(op)) return DType::Bool;
   if (op == Op::Where) operands = operands.subspan(1);
   const auto any = [&](bool (*is)(DType)) { return std::any_of(operands.begin(), operands.end(), is); };
-  if (needs_float(op) || any(gk::is_float)) return DType::F64;
+  if (ir::needs_float(op) || any(gk::is_float)) return DType::F64;
   return any(gk::is_bool) ? DType::Bool : DType::I64;
 }
 
@@ -165,10 +159,10 @@ Result<Scalar> host_apply(Op op, std::span<const Scalar> args) {
   std::vector<DType> dtypes;
   for (const Scalar& s : args) dtypes.push_back(s.dtype);
   const DType t = host_dtype(op, dtypes);
-  if (is_comparison(op) && !is_bool(args[0].dtype)) return Scalar::of_bool(compare(op, args[0], args[1]));
+  if (ir::is_comparison(op) && !is_bool(args[0].dtype)) return Scalar::of_bool(compare(op, args[0], args[1]));
   if (op == Op::Where) return t == DType::F64 ? args[args[0].i ? 1 : 2].cast(t) : args[args[0].i ? 1 : 2];
   if (op == Op::Pow && args[0].is_float() && !args[1].is_float())
-    return interp::apply(Op::PowInt, args, DType::F64);
+    return ir::apply(Op::PowInt, args, DType::F64);
   if (op == Op::Div && !args[0].is_float() && !args[1].is_float() && args[1].i != 0)
     return Scalar{DType::F64, 0, quotient(exact(args[0]), exact(args[1]))};
   if (t != DType::I64) {
@@ -176,7 +170,7 @@ Result<Scalar> host_apply(Op op, std::span<const Scalar> args) {
     std::vector<Scalar> s(args.begin(), args.end());
     if (t == DType::F64)
       for (Scalar& x : s) x = x.cast(DType::F64);
-    return interp::apply(op, s, t);
+    return ir::apply(op, s, t);
   }
   if ((op == Op::FloorDiv || op == Op::Mod) && args[1].i == 0)
     return fail(ErrorKind::Runtime, "E0802", "division by zero");

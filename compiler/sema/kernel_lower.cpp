@@ -1,3 +1,4 @@
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/kernel_lower.h"
 
 #include <fmt/format.h>

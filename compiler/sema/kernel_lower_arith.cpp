@@ -39,24 +39,11 @@ std::string phrase(ir::Op op, const std::string& a, const std::string& b) {
   }
 }
 
-bool is_comparison(ir::Op op) { return op >= ir::Op::Eq && op <= ir::Op::Ge; }
-bool is_classification(ir::Op op) {
-  return op == ir::Op::IsNan || op == ir::Op::IsInf || op == ir::Op::IsFinite;
-}
-bool is_rounding(ir::Op op) {
-  return op == ir::Op::Floor || op == ir::Op::Ceil || op == ir::Op::Round || op == ir::Op::Trunc;
-}
-bool is_bitwise(ir::Op op) {
-  return op == ir::Op::And || op == ir::Op::Or || op == ir::Op::Xor || op == ir::Op::BitNot;
-}
-bool is_shift(ir::Op op) { return op == ir::Op::Shl || op == ir::Op::Shr; }
-bool needs_float(ir::Op op) {
-  return (op >= ir::Op::Sqrt && op <= ir::Op::Erf) || op == ir::Op::Div || op == ir::Op::Atan2;
-}
 /// Ops that bools are not given to.
 bool needs_number(ir::Op op) {
-  return (op >= ir::Op::Add && op <= ir::Op::Max) || op == ir::Op::Neg || op == ir::Op::Abs ||
-         op == ir::Op::Sign || is_rounding(op) || is_shift(op) || needs_float(op);
+  const ir::OpGroup g = ir::info(op).group;
+  return g == ir::OpGroup::Arithmetic || g == ir::OpGroup::Rounding || g == ir::OpGroup::Shift ||
+         ir::needs_float(op);
 }
 
 /// Whether a weak SSA integer is known to fit, or will be of the dtype that it meets.
@@ -290,7 +277,7 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     GK_TRY(t, common(args[first], args[first + 1], what, span));
     weak = weak && args[first + 1].weak;
   }
-  if (is_classification(op) && !gk::is_float(t)) {
+  if (ir::is_classification(op) && !gk::is_float(t)) {
     Operand v;
     v.dtype = DType::Bool;
     v.value = Scalar::of_bool(op == ir::Op::IsFinite);
@@ -303,7 +290,7 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
                                : fmt::format("`{}` is not defined for bool", op_name),
                            span)
                     .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
-  if (gk::is_float(t) && (is_bitwise(op) || is_shift(op))) {
+  if (gk::is_float(t) && (ir::info(op).group == ir::OpGroup::Bitwise || ir::info(op).group == ir::OpGroup::Shift)) {
     Error e =
         make_error(ErrorKind::Type, "E0201",
                    fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
@@ -316,10 +303,10 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     return fail(make_error(ErrorKind::Type, "E0208",
                            fmt::format("`not` takes a bool, not {}", describe(args[0])), span)
                     .help("compare first: `x == 0`"));
-  if (needs_float(op) && !gk::is_float(t)) t = weak ? DType::F64 : options_.default_float;
-  if (is_rounding(op) && is_integer(t)) return args[0];
+  if (ir::needs_float(op) && !gk::is_float(t)) t = weak ? DType::F64 : options_.default_float;
+  if (ir::is_rounding(op) && is_integer(t)) return args[0];
   if (op == ir::Op::BitNot && is_bool(t)) op = ir::Op::Not;
-  DType result = is_comparison(op) || is_classification(op) ? DType::Bool : t;
+  DType result = ir::gives_bool(op) ? DType::Bool : t;
 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
@@ -354,7 +341,7 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
   }
   if (op == ir::Op::Pow && gk::is_float(args[0].dtype) && is_integer(args[1].dtype))
     return power(args[0], args[1], span);
-  if (is_bool(t) && is_comparison(op) && op != ir::Op::Eq && op != ir::Op::Ne) {
+  if (is_bool(t) && ir::is_comparison(op) && op != ir::Op::Eq && op != ir::Op::Ne) {
     // False is less than true.
     for (Operand& a : args) {
       GK_TRY(a, cast(a, DType::U8, a.span));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
@@ -77,7 +78,7 @@ Error Evaluator::unknown_name(std::string_view name, const ScopePtr& scope, Span
     beyond_function = beyond_function || s->function_boundary;
   }
   if (meant == Meant::Call)
-    for (const auto* b : all_builtins()) candidates.push_back(b->name);
+    for (const Builtin& b : all_builtins()) candidates.push_back(b.name);
   if (meant == Meant::Value)
     candidates.insert(candidates.end(), std::begin(kConstants), std::end(kConstants));
   if (meant != Meant::Place)

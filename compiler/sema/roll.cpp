@@ -14,10 +14,7 @@ int64_t weight(const ir::Block& b) {
   int64_t w = 0;
   for (const auto& n : b.nodes) {
     if (n.body) w += weight(*n.body);
-    const bool function = (n.op >= ir::Op::Exp && n.op <= ir::Op::Erf) || n.op == ir::Op::Pow ||
-                          n.op == ir::Op::PowInt || n.op == ir::Op::Atan2 || n.op == ir::Op::Mod ||
-                          n.op == ir::Op::FloorDiv;
-    w += function ? kFunctionWeight : 1;
+    w += ir::is_heavy(n.op) ? kFunctionWeight : 1;
   }
   return w;
 }

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "codegen_kernels.h"
-#include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
 
 namespace gk::codegen_test {
 namespace {
@@ -190,7 +190,7 @@ void other_functions(const std::string& cpu) {
     for (size_t f = 0; f < std::size(kFunctions); ++f)
       for (size_t i = 0; i < x.size(); ++i) {
         const Scalar args[] = {x[i]};
-        const double want = interp::apply(kFunctions[f].op, args, t).f;
+        const double want = ir::apply(kFunctions[f].op, args, t).f;
         const double g = Scalar::load(t, got[f].data() + i * size).f;
         const double unit = t == DType::F64 ? 1e-15 : t == DType::F16 ? 1e-3 : 8e-3;
         if (std::isnan(want)) {

@@ -4,6 +4,8 @@
 
 #include "codegen_kernels.h"
 #include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
+#include "compiler/ir/op_table.h"
 
 namespace gk::codegen_test {
 namespace {
@@ -55,21 +57,9 @@ bool same(const Scalar& a, const Scalar& b) {
   return a == b;
 }
 
-bool accepts(Op op, DType t) {
-  const std::string_view d = ir::info(op).dtypes;
-  if (d == "any") return true;
-  if (d == "number") return !is_bool(t);
-  if (d == "float") return is_float(t);
-  if (d == "integer") return is_integer(t);
-  if (d == "bool") return is_bool(t);
-  return !is_float(t);  // bool|integer
-}
-bool exact(Op op) { return op < Op::Exp || op > Op::Erf; }
-DType result_of(Op op, DType t) {
-  const bool test =
-      op == Op::IsNan || op == Op::IsInf || op == Op::IsFinite || (op >= Op::Eq && op <= Op::Ge);
-  return test ? DType::Bool : t;
-}
+bool accepts(Op op, DType t) { return ir::in_class(ir::info(op).operands, t); }
+bool exact(Op op) { return !ir::is_function(op); }
+DType result_of(Op op, DType t) { return ir::gives_bool(op) ? DType::Bool : t; }
 
 struct Column {
   std::vector<std::byte> bytes;
@@ -133,7 +123,7 @@ void unary_and_binary(DType t, const std::string& cpu) {
       int shown = 0;
       for (size_t i = 0; i < x.size() && shown < 5; ++i) {
         const Scalar args[] = {x[i], y[i]};
-        const Scalar want = interp::apply(op, std::span(args, static_cast<size_t>(arity)), result_of(op, t));
+        const Scalar want = ir::apply(op, std::span(args, static_cast<size_t>(arity)), result_of(op, t));
         const Scalar got = results[c].at(i);
         if (same(got, want)) continue;
         ++shown;

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "compiler/sema/evaluator.h"
+#include "compiler/sema/builtins.h"
 #include "compiler/syntax/explain.h"
 #include "compiler/syntax/source.h"
 
@@ -64,9 +64,13 @@ TEST_F(Docs, builtins_are_those_that_there_are) {
       if (c == '`') code = !code;
     }
   }
-  for (const auto* b : sema::all_builtins()) known.emplace(b->name);
+  std::set<std::string> told;  // the elementwise ones have their documents in the op table
+  for (const sema::Builtin& b : sema::all_builtins()) {
+    known.emplace(b.name);
+    if (!b.op) told.emplace(b.name);
+  }
   EXPECT_EQ(without(documented, known), std::set<std::string>()) << "in the document alone";
-  EXPECT_EQ(without(known, documented), std::set<std::string>()) << "not in the document";
+  EXPECT_EQ(without(told, documented), std::set<std::string>()) << "not in the document";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/interp/interp.h"
+#include "compiler/ir/apply.h"
 #include "compiler/ir/rng.h"
 
 namespace gk::interp {
@@ -11,8 +12,8 @@ namespace {
 struct Evaluator {
   using V = Scalar;
   V constant(const Scalar& s) { return s; }
-  V op(ir::Op o, const V& a) { return apply(o, std::array{a}, a.dtype); }
-  V op(ir::Op o, const V& a, const V& b) { return apply(o, std::array{a, b}, a.dtype); }
+  V op(ir::Op o, const V& a) { return ir::apply(o, std::array{a}, a.dtype); }
+  V op(ir::Op o, const V& a, const V& b) { return ir::apply(o, std::array{a, b}, a.dtype); }
   V cast(const V& v, DType t) { return v.cast(t); }
   V where(const V& c, const V& yes, const V& no) { return c.i ? yes : no; }
   V bits(const V& v, DType t) {

@@ -53,7 +53,8 @@ Module every_op() {
     const Op op = static_cast<Op>(i);
     const OpInfo& o = info(op);
     if (o.cls == OpClass::Elementwise) {
-      const ValueId v = o.dtypes == "bool" ? c : o.dtypes == "integer" || o.dtypes == "bool|integer" ? n : x;
+      using enum OperandClass;
+      const ValueId v = o.operands == Bool ? c : o.operands == Integer || o.operands == BoolOrInteger ? n : x;
       std::vector<ValueId> operands(static_cast<size_t>(o.arity), v);
       if (op == Op::Where) operands = {c, n, n};
       if (op == Op::PowInt) {
@@ -67,7 +68,7 @@ Module every_op() {
     } else if (o.cls == OpClass::Reduction) {
       Attrs over = axes({0});
       over.keepdims = i % 2 == 0;
-      b.add(op, {o.dtypes == "bool" ? c : x}, over);
+      b.add(op, {o.operands == OperandClass::Bool ? c : x}, over);
     }
   }
   Attrs iota = axes({1});

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "compiler/ir/apply.h"
 #include "compiler/ir/kernel.h"
 
 namespace gk::passes_test {
@@ -354,7 +355,7 @@ class Machine {
     if (raw.dtype != r.value_dtype) error("a reduced value has another dtype");
     const auto both = [&](Op op) {
       const Scalar args[] = {into, raw.cast(r.accumulator)};
-      return interp::apply(op, args, r.accumulator);
+      return ir::apply(op, args, r.accumulator);
     };
     switch (r.op) {
       case ir::ReduceOp::Sum: into = both(Op::Add); return;
@@ -367,7 +368,7 @@ class Machine {
     }
     const Scalar args[] = {raw, best};
     const bool wins =
-        i == 0 || interp::apply(r.op == ir::ReduceOp::ArgMin ? Op::Lt : Op::Gt, args, DType::Bool).i != 0;
+        i == 0 || ir::apply(r.op == ir::ReduceOp::ArgMin ? Op::Lt : Op::Gt, args, DType::Bool).i != 0;
     if (!wins) return;
     best = raw;
     into = Scalar::of_int(i);
@@ -382,8 +383,8 @@ class Machine {
         return get(memory_[static_cast<size_t>(a.param)], mm.dtype, offset(a, at)).cast(mm.accumulator);
       };
       const Scalar pair[] = {load(mm.a), load(mm.b)};
-      const Scalar terms[] = {sum, interp::apply(Op::Mul, pair, mm.accumulator)};
-      sum = interp::apply(Op::Add, terms, mm.accumulator);
+      const Scalar terms[] = {sum, ir::apply(Op::Mul, pair, mm.accumulator)};
+      sum = ir::apply(Op::Add, terms, mm.accumulator);
     }
     reduced_ = {sum};
   }
@@ -406,7 +407,7 @@ class Machine {
       case KKind::Compute: {
         std::vector<Scalar> args;
         for (size_t k = 0; k < i.args.size(); ++k) args.push_back(arg(i, k));
-        r = interp::apply(i.op, args, i.dtype);
+        r = ir::apply(i.op, args, i.dtype);
         break;
       }
       case KKind::Load:

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "compiler/interp/eval.h"
+#include "compiler/ir/apply.h"
 
 namespace gk::interp {
 namespace {
@@ -46,7 +46,7 @@ void same(double got, double want) {
   }
 }
 
-TEST(InterpApply, integers_wrap) {
+TEST(IrApply, integers_wrap) {
   constexpr int64_t kMin = std::numeric_limits<int64_t>::min(), kMax = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(i(Op::Add, 127, 1, I8), -128);
   EXPECT_EQ(i(Op::Sub, 0, 1, U16), 65535);
@@ -66,7 +66,7 @@ TEST(InterpApply, integers_wrap) {
   for (Op op : {Op::Floor, Op::Ceil, Op::Round, Op::Trunc}) EXPECT_EQ(i(op, -7), -7);
 }
 
-TEST(InterpApply, integer_division_floors) {
+TEST(IrApply, integer_division_floors) {
   EXPECT_EQ(i(Op::FloorDiv, 7, 2), 3);
   EXPECT_EQ(i(Op::FloorDiv, -7, 2), -4);
   EXPECT_EQ(i(Op::FloorDiv, 7, -2), -4);
@@ -91,7 +91,7 @@ TEST(InterpApply, integer_division_floors) {
       }
 }
 
-TEST(InterpApply, divisions_by_zero_are_told) {
+TEST(IrApply, divisions_by_zero_are_told) {
   const auto zero = [](Op op, int64_t a, int64_t b, DType t) {
     const Scalar args[] = {Scalar::of_int(a, t), Scalar::of_int(b, t)};
     return divides_by_zero(op, args);
@@ -104,7 +104,7 @@ TEST(InterpApply, divisions_by_zero_are_told) {
   EXPECT_FALSE(zero(Op::Add, 1, 0, I32));
 }
 
-TEST(InterpApply, integer_powers) {
+TEST(IrApply, integer_powers) {
   EXPECT_EQ(i(Op::Pow, 3, 4), 81);
   EXPECT_EQ(i(Op::Pow, -2, 3), -8);
   EXPECT_EQ(i(Op::Pow, 3, 5, U8), 243);
@@ -117,7 +117,7 @@ TEST(InterpApply, integer_powers) {
   EXPECT_EQ(i(Op::Pow, 0, -1), 0);
 }
 
-TEST(InterpApply, shifts) {
+TEST(IrApply, shifts) {
   EXPECT_EQ(i(Op::Shl, 1, 7, I8), -128);
   EXPECT_EQ(i(Op::Shl, 1, 8, I8), 0);
   EXPECT_EQ(i(Op::Shl, 1, 63, I64), std::numeric_limits<int64_t>::min());
@@ -134,7 +134,7 @@ TEST(InterpApply, shifts) {
   EXPECT_EQ(i(Op::Shr, -1, -1, U64), 0);
 }
 
-TEST(InterpApply, integer_order_and_bits) {
+TEST(IrApply, integer_order_and_bits) {
   EXPECT_EQ(i(Op::Min, -1, 1), -1);
   EXPECT_EQ(i(Op::Min, -1, 1, U64), 1);
   EXPECT_EQ(i(Op::Max, -1, 1, U64), -1);
@@ -148,7 +148,7 @@ TEST(InterpApply, integer_order_and_bits) {
   EXPECT_EQ(i(Op::Eq, 1, 1, Bool), 1);
 }
 
-TEST(InterpApply, float_signs_and_rounding) {
+TEST(IrApply, float_signs_and_rounding) {
   same(f(Op::Neg, 0.0), -0.0);
   same(f(Op::Abs, -0.0), 0.0);
   same(f(Op::Sign, -0.0), 0.0);
@@ -163,7 +163,7 @@ TEST(InterpApply, float_signs_and_rounding) {
   same(f(Op::Floor, kInf), kInf);
 }
 
-TEST(InterpApply, float_minimum_and_maximum) {
+TEST(IrApply, float_minimum_and_maximum) {
   same(f(Op::Min, -0.0, 0.0), -0.0);
   same(f(Op::Min, 0.0, -0.0), -0.0);
   same(f(Op::Max, -0.0, 0.0), 0.0);
@@ -175,7 +175,7 @@ TEST(InterpApply, float_minimum_and_maximum) {
   same(f(Op::Max, -kInf, 1), 1);
 }
 
-TEST(InterpApply, float_division_as_numpy) {
+TEST(IrApply, float_division_as_numpy) {
   same(f(Op::Div, 1, 0), kInf);
   same(f(Op::Div, -1, 0.0), -kInf);
   same(f(Op::Div, 0, 0), kNan);
@@ -199,7 +199,7 @@ TEST(InterpApply, float_division_as_numpy) {
   same(f(Op::Mod, -1, kInf), kInf);
 }
 
-TEST(InterpApply, float_powers_and_functions_at_their_edges) {
+TEST(IrApply, float_powers_and_functions_at_their_edges) {
   same(f(Op::Pow, kNan, 0), 1);
   same(f(Op::Pow, 1, kNan), 1);
   same(f(Op::Pow, -8, 1.0 / 3), kNan);
@@ -232,13 +232,13 @@ TEST(InterpApply, float_powers_and_functions_at_their_edges) {
   same(f(Op::Atan2, -0.0, -1, F64), -std::acos(-1.0));
 }
 
-TEST(InterpApply, comparisons_with_nan) {
+TEST(IrApply, comparisons_with_nan) {
   for (Op op : {Op::Eq, Op::Lt, Op::Le, Op::Gt, Op::Ge}) EXPECT_FALSE(compare(op, kNan, kNan));
   EXPECT_TRUE(compare(Op::Ne, kNan, kNan));
   EXPECT_TRUE(compare(Op::Eq, 0.0, -0.0));
 }
 
-TEST(InterpApply, predicates_where_and_not) {
+TEST(IrApply, predicates_where_and_not) {
   const auto is = [](Op op, const Scalar& s) {
     const Scalar args[] = {s};
     return apply(op, args, Bool).i != 0;
@@ -254,7 +254,7 @@ TEST(InterpApply, predicates_where_and_not) {
 }
 
 // The hardware's own f32 arithmetic is the correctly rounded one.
-TEST(InterpApply, f32_arithmetic_is_correctly_rounded) {
+TEST(IrApply, f32_arithmetic_is_correctly_rounded) {
   std::mt19937 random(3);
   for (int n = 0; n < 20000; ++n) {
     const uint32_t raw[] = {static_cast<uint32_t>(random()), static_cast<uint32_t>(random())};
@@ -270,7 +270,7 @@ TEST(InterpApply, f32_arithmetic_is_correctly_rounded) {
   }
 }
 
-TEST(InterpApply, small_floats_round_from_f32) {
+TEST(IrApply, small_floats_round_from_f32) {
   same(f(Op::Add, 1, 0x1p-11, F16), 1);
   same(f(Op::Add, 1, 0x1.8p-11, F16), 1 + 0x1p-10);
   same(f(Op::Mul, 60000, 2, F16), kInf);
