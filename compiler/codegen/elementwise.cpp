@@ -38,12 +38,8 @@ struct Instructions {
   V multiply(V x, V y) { return {real_type(x) ? b.CreateFMul(x.v, y.v) : b.CreateMul(x.v, y.v), x.t}; }
   V negate(V x) { return {real_type(x) ? b.CreateFNeg(x.v) : b.CreateNeg(x.v), x.t}; }
   V divide(V x, V y) { return {b.CreateFDiv(x.v, y.v), x.t}; }
-  V quotient(V x, V y) {
-    return {is_signed(x.t) ? b.CreateSDiv(x.v, y.v) : b.CreateUDiv(x.v, y.v), x.t};
-  }
-  V remainder(V x, V y) {
-    return {is_signed(x.t) ? b.CreateSRem(x.v, y.v) : b.CreateURem(x.v, y.v), x.t};
-  }
+  V quotient(V x, V y) { return {is_signed(x.t) ? b.CreateSDiv(x.v, y.v) : b.CreateUDiv(x.v, y.v), x.t}; }
+  V remainder(V x, V y) { return {is_signed(x.t) ? b.CreateSRem(x.v, y.v) : b.CreateURem(x.v, y.v), x.t}; }
   V magnitude(V x) {
     if (real_type(x)) return {b.CreateUnaryIntrinsic(Intrinsic::fabs, x.v), x.t};
     return is_signed(x.t) ? V{b.CreateBinaryIntrinsic(Intrinsic::abs, x.v, b.getFalse()), x.t} : x;
@@ -53,9 +49,7 @@ struct Instructions {
   V bit_xor(V x, V y) { return {b.CreateXor(x.v, y.v), x.t}; }
   V bit_not(V x) { return {b.CreateNot(x.v), x.t}; }
   V shift_up(V x, V n) { return {b.CreateShl(x.v, n.v), x.t}; }
-  V shift_down(V x, V n) {
-    return {is_signed(x.t) ? b.CreateAShr(x.v, n.v) : b.CreateLShr(x.v, n.v), x.t};
-  }
+  V shift_down(V x, V n) { return {is_signed(x.t) ? b.CreateAShr(x.v, n.v) : b.CreateLShr(x.v, n.v), x.t}; }
   V below(V x, int n) { return boolean_of(b.CreateICmpULT(x.v, number(n, x).v)); }
   V compare(Op op, V x, V y) { return boolean_of(compared(op, x, y.v)); }
   V select(V c, V x, V y) { return {b.CreateSelect(c.v, x.v, y.v), x.t}; }

@@ -49,7 +49,9 @@ struct Numbers {
   V real(double f, const V& like) { return real_like(f, like); }
   V boolean(bool v) { return Scalar::of_bool(v); }
 
-  V add(const V& a, const V& b) { return a.is_float() ? real_like(a.f + b.f, a) : integer_like(u(a) + u(b), a); }
+  V add(const V& a, const V& b) {
+    return a.is_float() ? real_like(a.f + b.f, a) : integer_like(u(a) + u(b), a);
+  }
   V subtract(const V& a, const V& b) {
     return a.is_float() ? real_like(a.f - b.f, a) : integer_like(u(a) - u(b), a);
   }
@@ -89,8 +91,8 @@ struct Numbers {
     return a.is_float() ? real_like(ieee_maximum(a.f, b.f), a) : select(compare(Op::Gt, a, b), a, b);
   }
   V round(Op op, const V& v) {
-    const double r = op == Op::Floor  ? std::floor(v.f)
-                     : op == Op::Ceil ? std::ceil(v.f)
+    const double r = op == Op::Floor   ? std::floor(v.f)
+                     : op == Op::Ceil  ? std::ceil(v.f)
                      : op == Op::Trunc ? std::trunc(v.f)
                                        : std::nearbyint(v.f);
     return real_like(r, v);

@@ -1,5 +1,5 @@
-// What an elementwise op gives for numbers: OpDefinitions with Scalars, for the interpreter and whoever folds.
-// Not for arrays, and not for numbers without a dtype (sema/host_number.h).
+// What an elementwise op gives for numbers: OpDefinitions with Scalars, for the interpreter and whoever
+// folds. Not for arrays, and not for numbers without a dtype (sema/host_number.h).
 #pragma once
 
 #include <span>

@@ -2,7 +2,16 @@
 // folder, with LLVM's values the code of both back ends. Owns the meaning of what is not a primitive of every
 // machine. Promises that nothing is undefined: a division by zero gives 0 (the fault is the caller's to
 // report), the least integer by -1 wraps. Not for rounding to 16-bit floats, nor for casts.
-//
+#pragma once
+
+#include <cmath>
+#include <span>
+
+#include "compiler/ir/ops.h"
+
+namespace gk::ir {
+
+// Note [Builders]
 // A builder B has the type V of a value and, each on values of one dtype unless it says otherwise,
 //   DType dtype(v)                             of a value; 16-bit floats count as f32
 //   V number(int64_t, like), V real(double, like), V boolean(bool)
@@ -22,14 +31,6 @@
 //   by_squaring(base, exponent, start)         start times the power; the exponent is an unsigned count
 //   library(Op, values)                        the function of the op's row
 // and may have `exact()`, a guard under which no flag of fast_math holds.
-#pragma once
-
-#include <cmath>
-#include <span>
-
-#include "compiler/ir/ops.h"
-
-namespace gk::ir {
 
 template <class B>
 class OpDefinitions {

@@ -6,8 +6,14 @@
 namespace gk::ir {
 namespace {
 
-#define GK_LIBRARY(f) {.name = #f, .unary = [](double x) { return std::f(x); }}
-#define GK_LIBRARY2(f) {.name = #f, .binary = [](double x, double y) { return std::f(x, y); }}
+#define GK_LIBRARY(f)                                       \
+  {                                                         \
+    .name = #f, .unary = [](double x) { return std::f(x); } \
+  }
+#define GK_LIBRARY2(f)                                                    \
+  {                                                                       \
+    .name = #f, .binary = [](double x, double y) { return std::f(x, y); } \
+  }
 #define GK_OP(id, ...) OpInfo{.op = Op::id, __VA_ARGS__},
 constexpr auto kTable = std::to_array<OpInfo>({
 #include "compiler/ir/op_rows.inc"

@@ -1,4 +1,5 @@
-// The table behind info(). Not for other folders but those that go over all ops: they use info() and infer().
+// The table behind info(): op_rows.inc in the order of the enumeration. Owns the rows and what the classes of
+// operands stand for. Not for who asks about one op: info() and infer() do.
 #pragma once
 
 #include "compiler/ir/ops.h"

@@ -77,10 +77,10 @@ struct OpInfo {
   OperandClass operands = OperandClass::Any;
   bool pure = true;  // no fault, may be duplicated, moved, or removed
   LibraryFunction library{};
-  int cost = 1;                // time, in additions
-  CodeSize size{};             // of one element
-  std::string_view signature;  // "atan2(y, x)": it is a builtin of its name
-  std::string_view doc;        // one sentence
+  int cost = 1;                 // time, in additions
+  CodeSize size{};              // of one element
+  std::string_view signature;   // "atan2(y, x)": it is a builtin of its name
+  std::string_view doc;         // one sentence
   std::string_view edge_cases;  // what NaN, overflow, zero, … give
 };
 const OpInfo& info(Op op);

@@ -1,65 +1,24 @@
 #include "compiler/passes/simplify.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
+#include "compiler/ir/apply.h"
 #include "compiler/passes/graph.h"
 
 namespace gk::passes {
 namespace {
 
-// Rounding a double result once more to f32, f16 or bf16 equals rounding the exact result (their precision is
-// under half of double's), so these fold exactly.
-std::optional<Scalar> fold_float(Op op, double a, double b, DType t) {
-  switch (op) {
-    case Op::Add: return Scalar::of_float(a + b, t);
-    case Op::Sub: return Scalar::of_float(a - b, t);
-    case Op::Mul: return Scalar::of_float(a * b, t);
-    case Op::Div: return Scalar::of_float(a / b, t);
-    case Op::Eq: return Scalar::of_bool(a == b);
-    case Op::Ne: return Scalar::of_bool(a != b);
-    case Op::Lt: return Scalar::of_bool(a < b);
-    case Op::Le: return Scalar::of_bool(a <= b);
-    case Op::Gt: return Scalar::of_bool(a > b);
-    case Op::Ge: return Scalar::of_bool(a >= b);
-    default: return std::nullopt;
-  }
-}
-
-std::optional<Scalar> fold_int(Op op, int64_t a, int64_t b, DType t) {
-  const auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
-  const bool less = is_signed(t) ? a < b : ua < ub;
-  const auto wrap = [&](uint64_t v) { return Scalar::of_int(static_cast<int64_t>(v)).cast(t); };
-  switch (op) {
-    case Op::Add: return wrap(ua + ub);
-    case Op::Sub: return wrap(ua - ub);
-    case Op::Mul: return wrap(ua * ub);
-    case Op::Eq: return Scalar::of_bool(a == b);
-    case Op::Ne: return Scalar::of_bool(a != b);
-    case Op::Lt: return Scalar::of_bool(less);
-    case Op::Ge: return Scalar::of_bool(!less);
-    case Op::Gt: return Scalar::of_bool(!less && a != b);
-    case Op::Le: return Scalar::of_bool(less || a == b);
-    default: return std::nullopt;
-  }
-}
-
+/// What every device computes alike, before it runs. Functions of a library are not among it, nor what faults;
+/// the bits of a NaN are the device's business.
 std::optional<Scalar> fold(Op op, const Scalar& a, const Scalar* b, const ir::Attrs& attrs) {
   if (op == Op::Cast) return a.cast(attrs.dtype);
-  if (!b) {
-    if (op == Op::Neg && a.is_float() && !std::isnan(a.f)) return Scalar::of_float(-a.f, a.dtype);
-    if (op == Op::Neg && is_integer(a.dtype)) return fold_int(Op::Sub, 0, a.i, a.dtype);
-    if (op == Op::Sqrt) {
-      const double r = std::sqrt(a.f);
-      if (!std::isnan(r)) return Scalar::of_float(r, a.dtype);
-    }
-    if (op == Op::Not) return Scalar::of_bool(a.i == 0);
-    return std::nullopt;
-  }
-  if (is_bool(a.dtype)) return std::nullopt;
-  auto r = a.is_float() ? fold_float(op, a.f, b->f, a.dtype) : fold_int(op, a.i, b->i, a.dtype);
-  if (r && r->is_float() && std::isnan(r->f)) return std::nullopt;  // its bits are the device's business
+  if (ir::is_function(op) || !ir::info(op).pure) return std::nullopt;
+  const DType result = ir::gives_bool(op) ? DType::Bool : a.dtype;
+  const Scalar r = b ? ir::apply(op, std::array{a, *b}, result) : ir::apply(op, std::array{a}, result);
+  if (r.is_float() && std::isnan(r.f)) return std::nullopt;
   return r;
 }
 

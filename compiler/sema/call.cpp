@@ -79,9 +79,7 @@ Result<Call> Evaluator::eval_arguments(const Expr& e, const Value& f, const Scop
 Result<Value> Evaluator::call_value(const Value& f, Call& call, const ScopePtr& scope) {
   switch (f.kind) {
     case VKind::Unknown: return Value::unknown();
-    case VKind::Builtin:
-      call.builtin = find_builtin(f.text);
-      return call.builtin->call(*this, call);
+    case VKind::Builtin: call.builtin = find_builtin(f.text); return call.builtin->call(*this, call);
     case VKind::Function:
       if (f.callable->lambda) {
         std::vector<Value> args;

@@ -507,8 +507,6 @@ class Evaluator {
   bool benching_ = false;  // in the body of a bench: what a statement gives is wanted
 };
 
-
-
 /// An array in the host's memory; see ArrayData::loose.
 Result<ArrayPtr> host_array(Evaluator& ev, const interp::Array& a, bool loose);
 

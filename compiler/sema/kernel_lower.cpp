@@ -1,10 +1,10 @@
-#include "compiler/sema/builtins.h"
 #include "compiler/sema/kernel_lower.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "compiler/sema/builtins.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/kernel_builder.h"

@@ -290,7 +290,8 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
                                : fmt::format("`{}` is not defined for bool", op_name),
                            span)
                     .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
-  if (gk::is_float(t) && (ir::info(op).group == ir::OpGroup::Bitwise || ir::info(op).group == ir::OpGroup::Shift)) {
+  if (gk::is_float(t) &&
+      (ir::info(op).group == ir::OpGroup::Bitwise || ir::info(op).group == ir::OpGroup::Shift)) {
     Error e =
         make_error(ErrorKind::Type, "E0201",
                    fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
