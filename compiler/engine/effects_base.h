@@ -17,6 +17,7 @@ struct Recording {
   bool on = false;
   std::vector<std::string> ir;  // a text per unit
   std::vector<std::string> plans;
+  std::vector<std::string> apart;  // of the plan that is made just now
   std::vector<std::string> graphs, dots;
   std::vector<std::shared_ptr<ir::Module>> modules;  // for code of other targets
 };

@@ -8,6 +8,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "compiler/passes/apart.h"
 #include "compiler/passes/nan_check.h"
 
 namespace gk::engine {
@@ -201,7 +202,8 @@ Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::
   passes::Options options = pass_options();
   options.interrupted = asker.interrupted;
   auto last = std::chrono::steady_clock::now();
-  options.after_pass = [&](const char* name, const ir::Module&) {
+  options.after_pass = [&](const char* name, const ir::Module& now_is) {
+    if (asker.recording && std::string_view(name) == "fuse") asker.recording->apart = passes::apart(now_is);
     auto now = std::chrono::steady_clock::now();
     counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
     last = now;
@@ -241,7 +243,10 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   }
   if (asker.recording) {
     asker.recording->ir.push_back(ir::print(m));
-    asker.recording->plans.push_back(program::print(*program));
+    std::string plan = program::print(*program);
+    for (const std::string& line : asker.recording->apart) plan += fmt::format("  apart: {}\n", line);
+    asker.recording->apart.clear();
+    asker.recording->plans.push_back(std::move(plan));
     asker.recording->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
   }
   if (!loaded) return loaded;

@@ -70,6 +70,12 @@ std::shared_ptr<Scope> copy_of(const std::shared_ptr<Scope>& scope, size_t depth
   return copies;
 }
 
+/// Copies of lambdas see the copies, and would keep them for ever.
+struct Forgotten {
+  const std::shared_ptr<Scope>& copies;
+  ~Forgotten() { copies->names.clear(); }
+};
+
 // `v` as `var` holds it that is held in `t`.
 Result<Value> in_dtype(Evaluator& ev, const Variable& var, Value v, DType t, Span span) {
   if (!v.is_scalar() && !v.is_array()) return v;
@@ -161,6 +167,7 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
   bool learnt = false;
   for (const auto& arm : arms) {
     const ScopePtr copies = copy_of(scope, 0, *trace_);
+    const Forgotten forgotten{copies};
     for (const NumberForm& f : forms) {
       auto at = copies->names.find(f.name);
       if (at == copies->names.end()) continue;
