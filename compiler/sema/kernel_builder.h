@@ -27,6 +27,8 @@ struct Operand {
   /// A choice that the device makes between numbers of the host: made where it meets a dtype.
   struct Choice;
   std::shared_ptr<const Choice> choice;
+  /// Of a bool of the device: what the host's conditions are where it is true, and where it is false.
+  std::vector<NumberGuard> when_true, when_false;
   bool host() const { return weak && ssa < 0 && !choice; }
   bool constant() const { return host() && node < 0; }
   bool of_launch() const { return host() && node >= 0; }
@@ -43,7 +45,7 @@ struct Operand {
 };
 
 struct Operand::Choice {
-  int condition;
+  Operand condition;
   Operand yes, no;
 };
 
@@ -154,7 +156,12 @@ class KernelBuilder {
   int guard_of(const Operand& condition) {
     return condition.ssa >= 0 || condition.choice ? -1 : node_of(condition);
   }
-  Operand choice_of(int condition, const Operand& yes, const Operand& no, Span span);
+  /// What the host's conditions are where `condition` is `holds`.
+  std::vector<NumberGuard> known(const Operand& condition, bool holds) {
+    if (const int node = guard_of(condition); node >= 0) return {{node, holds}};
+    return holds ? condition.when_true : condition.when_false;
+  }
+  Operand choice_of(const Operand& condition, const Operand& yes, const Operand& no, Span span);
   Result<int> number(const Operand& v, DType t, bool convert);
   Result<int> convert(const Operand& v, DType t);
   Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
@@ -189,14 +196,15 @@ class KernelBuilder {
   bool ended_ = false;               // the rest of the block cannot be reached
   std::vector<NumberGuard> guards_;  // the host's conditions that hold here
   int leaves_ = -1;  // node: when the statement just lowered left its block; -1: never, or not known
+  std::vector<NumberGuard> stays_;  // beside it: what holds where the statement did not leave
 };
 
-/// While it lives, the condition is known to be `holds`, where it is the host's (a node of it, else -1).
+/// While it lives, these conditions of the host hold as well.
 class Guarded {
  public:
-  Guarded(std::vector<NumberGuard>& guards, int condition, bool holds)
+  Guarded(std::vector<NumberGuard>& guards, const std::vector<NumberGuard>& more)
       : guards_(guards), before_(guards.size()) {
-    if (condition >= 0) guards_.push_back({condition, holds});
+    guards_.insert(guards_.end(), more.begin(), more.end());
   }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;

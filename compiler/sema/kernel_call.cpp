@@ -161,7 +161,9 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   attrs.index = threads;
   std::vector<ir::Dim> extents;
   for (const auto& e : def.extents) {
-    GK_TRY(auto d, eval_dim(*e, inner));
+    auto evaluated = eval_dim(*e, inner);
+    if (!evaluated) return fail(std::move(evaluated.error()).label(call.span, "in this launch"));
+    const ir::Dim d = *evaluated;
     extents.push_back(d);
     if (attrs.shape.rank() == kMaxRank)
       return fail(ErrorKind::Shape, "E0306", "a kernel has eight axes at most", e->span);

@@ -117,7 +117,7 @@ int KernelBuilder::node_of(const Operand& host) {
   return host.node >= 0 ? host.node : out_.numbers.number(host.value);
 }
 
-Operand KernelBuilder::choice_of(int condition, const Operand& yes, const Operand& no, Span span) {
+Operand KernelBuilder::choice_of(const Operand& condition, const Operand& yes, const Operand& no, Span span) {
   Operand v;
   v.weak = true;
   v.dtype = gk::is_float(yes.dtype) || gk::is_float(no.dtype) ? DType::F64 : DType::I64;
@@ -171,9 +171,13 @@ Result<int> KernelBuilder::convert(const Operand& v, DType t) {
   if (v.choice) {
     ir::KInst i = inst(ir::KKind::Compute, t, v.span);
     i.op = ir::Op::Where;
-    GK_TRY(int yes, convert(v.choice->yes, t));
-    GK_TRY(int no, convert(v.choice->no, t));
-    i.args = {v.choice->condition, yes, no};
+    const auto arm = [&](const Operand& number, bool holds) {
+      const Guarded guarded(guards_, known(v.choice->condition, holds));
+      return convert(number, t);
+    };
+    GK_TRY(int yes, arm(v.choice->yes, true));
+    GK_TRY(int no, arm(v.choice->no, false));
+    i.args = {v.choice->condition.ssa, yes, no};
     return emit(std::move(i));
   }
   if (v.host()) {
@@ -312,7 +316,8 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
   if (op == ir::Op::Where && args[1].host() && args[2].host() && !args[0].host() && !is_bool(t)) {
-    GK_TRY(int condition, convert(args[0], DType::Bool));
+    Operand condition = args[0];
+    GK_TRY(condition.ssa, convert(args[0], DType::Bool));
     return choice_of(condition, args[1], args[2], span);
   }
   const bool all_constant =
@@ -357,6 +362,10 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
   }
   Operand r = ssa_operand(emit(std::move(i)), result, span);
   r.weak = weak && !is_bool(result);
+  if (op == ir::Op::Not) {
+    r.when_true = known(args[0], false);
+    r.when_false = known(args[0], true);
+  }
   r.undecided = r.weak && std::any_of(args.begin(), args.end(), [](const Operand& a) { return a.undecided; });
   if (r.weak && op == ir::Op::Where) r.range = either(args[1], args[2]);
   return r;
@@ -371,9 +380,13 @@ Result<Operand> KernelBuilder::cast(const Operand& v, DType t, Span span) {
     return r;
   }
   if (v.choice) {
-    GK_TRY(Operand yes, cast(v.choice->yes, t, span));
-    GK_TRY(Operand no, cast(v.choice->no, t, span));
-    return apply(ir::Op::Where, {ssa_operand(v.choice->condition, DType::Bool, span), yes, no}, span);
+    const auto arm = [&](const Operand& number, bool holds) {
+      const Guarded guarded(guards_, known(v.choice->condition, holds));
+      return cast(number, t, span);
+    };
+    GK_TRY(Operand yes, arm(v.choice->yes, true));
+    GK_TRY(Operand no, arm(v.choice->no, false));
+    return apply(ir::Op::Where, {v.choice->condition, yes, no}, span);
   }
   if (v.host()) {
     Operand r;

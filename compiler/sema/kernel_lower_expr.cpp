@@ -192,7 +192,7 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   Operand second;
   int b = -1;
   GK_TRY(auto right, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, guard_of(left), is_and);
+           const Guarded guarded(guards_, known(left, is_and));
            GK_TRY(second, lower_condition(*e.rhs, word));
            if (left.host() && second.host()) return {};
            GK_TRY(b, convert(second, DType::Bool));
@@ -203,11 +203,21 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
     return apply(is_and ? ir::Op::And : ir::Op::Or, {left, second}, e.span);
   }
   GK_TRY(int a, convert(left, DType::Bool));
+  // Both sides hold where `and` gives true, neither where `or` gives false.
+  const auto told = [&](Operand r) {
+    std::vector<NumberGuard>& of_both = is_and ? r.when_true : r.when_false;
+    of_both = known(left, is_and);
+    const std::vector<NumberGuard> more = known(second, is_and);
+    of_both.insert(of_both.end(), more.begin(), more.end());
+    return r;
+  };
   if (is_pure(*right)) {
     splice(*right);
-    return apply(is_and ? ir::Op::And : ir::Op::Or,
-                 {ssa_operand(a, DType::Bool, e.lhs->span), ssa_operand(b, DType::Bool, e.rhs->span)},
-                 e.span);
+    GK_TRY(
+        Operand r,
+        apply(is_and ? ir::Op::And : ir::Op::Or,
+              {ssa_operand(a, DType::Bool, e.lhs->span), ssa_operand(b, DType::Bool, e.rhs->span)}, e.span));
+    return told(std::move(r));
   }
   int result = new_local(DType::Bool, std::string(word));
   set(result, a, e.span);
@@ -220,7 +230,7 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   i.blocks.push_back(is_and ? std::move(right) : std::make_unique<ir::KBlock>());
   i.blocks.push_back(is_and ? std::make_unique<ir::KBlock>() : std::move(right));
   emit(std::move(i));
-  return ssa_operand(get(result, e.span), DType::Bool, e.span);
+  return told(ssa_operand(get(result, e.span), DType::Bool, e.span));
 }
 
 Result<Operand> KernelBuilder::lower_condition(const Expr& e, std::string_view what) {
@@ -297,12 +307,12 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   GK_TRY(Operand condition, lower_condition(*p.condition, "if"));
   Operand a, b;
   GK_TRY(auto then, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, guard_of(condition), true);
+           const Guarded guarded(guards_, known(condition, true));
            GK_TRY(a, lower_block_value(*p.then));
            return {};
          }));
   GK_TRY(auto other, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, guard_of(condition), false);
+           const Guarded guarded(guards_, known(condition, false));
            if (p.other) {
              GK_TRY(b, lower_block_value(*p.other));
            } else if (p.other_stmt) {
@@ -327,11 +337,14 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   if (pure && a.host() && b.host() && !is_bool(t)) {
     splice(*then);
     splice(*other);
-    return choice_of(decides, a, b, p.span);
+    Operand decided = ssa_operand(decides, DType::Bool, p.span);
+    decided.when_true = condition.when_true;
+    decided.when_false = condition.when_false;
+    return choice_of(decided, a, b, p.span);
   }
   const bool weak = a.weak && b.weak && !is_bool(t);
   auto finish = [&](ir::KBlock& block, const Operand& v, bool holds) -> Result<int> {
-    const Guarded guarded(guards_, guard_of(condition), holds);
+    const Guarded guarded(guards_, known(condition, holds));
     ir::KBlock* outer = block_;
     block_ = &block;
     Result<int> r = convert(v, t);

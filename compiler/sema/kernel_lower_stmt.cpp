@@ -49,12 +49,15 @@ Result<void> KernelBuilder::lower_block(const Block& b) {
 
 Result<void> KernelBuilder::lower_statements(const std::vector<syntax::StmtPtr>& stmts, size_t begin,
                                              size_t end) {
-  const Guarded outer(guards_, -1, true);
+  const Guarded outer(guards_, {});
   int left = -1;
   for (size_t i = begin; i < end; ++i) {
     const Stmt& s = *stmts[i];
     leaves_ = -1;
+    stays_.clear();
     GK_CHECK(lower_statement(s));
+    guards_.insert(guards_.end(), stays_.begin(), stays_.end());
+    stays_.clear();
     if (ended_) leaves_ = out_.numbers.number(Scalar::of_bool(true));
     if (leaves_ >= 0) {
       guards_.push_back({leaves_, false});
@@ -346,7 +349,7 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
     GK_TRY(turns, apply(ir::Op::Lt, {from, to}, s.rhs->span));
   }
   auto body = filled([&]() -> Result<void> {
-    const Guarded guarded(guards_, guard_of(turns), true);
+    const Guarded guarded(guards_, known(turns, true));
     if (s.name != "_") {
       Name n;
       n.span = s.name_span;
@@ -384,7 +387,7 @@ Result<void> KernelBuilder::lower_while(const Stmt& s) {
   head->result = decides;
   ++loop_depth_;
   auto body = filled([&] {
-    const Guarded guarded(guards_, guard_of(condition), true);
+    const Guarded guarded(guards_, known(condition, true));
     return lower_block(*s.body);
   });
   --loop_depth_;
@@ -403,7 +406,7 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   branch.args = {decides};
   int then_left = -1;
   GK_TRY(auto then, filled([&]() -> Result<void> {
-           const Guarded guarded(guards_, guard_of(condition), true);
+           const Guarded guarded(guards_, known(condition, true));
            leaves_ = -1;
            GK_CHECK(lower_block(*p.then));
            then_left = std::exchange(leaves_, -1);
@@ -412,7 +415,7 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   leaves_ = -1;
   GK_TRY(
       auto other, filled([&]() -> Result<void> {
-        const Guarded guarded(guards_, guard_of(condition), false);
+        const Guarded guarded(guards_, known(condition, false));
         if (p.other) return lower_block(*p.other);
         if (p.other_stmt) return lower_statement(*p.other_stmt);
         if (!p.other_expr) return {};
@@ -426,10 +429,14 @@ Result<void> KernelBuilder::lower_if(const IfParts& p) {
   branch.blocks.push_back(std::move(other));
   emit(std::move(branch));
   const int other_left = std::exchange(leaves_, -1);
-  if (const int known = guard_of(condition); known >= 0)
-    leaves_ = chosen_of(known, then_left, other_left, p.span);
+  const int always = out_.numbers.number(Scalar::of_bool(true));
+  stays_.clear();
+  if (const int decided = guard_of(condition); decided >= 0)
+    leaves_ = chosen_of(decided, then_left, other_left, p.span);
   else if (then_left == other_left)
     leaves_ = then_left;
+  else if (then_left == always || other_left == always)
+    stays_ = known(condition, other_left == always);
   return {};
 }
 
