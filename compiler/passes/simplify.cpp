@@ -11,8 +11,8 @@
 namespace gk::passes {
 namespace {
 
-/// What every device computes alike, before it runs. Functions of a library are not among it, nor what faults;
-/// the bits of a NaN are the device's business.
+/// What every device computes alike, before it runs. Functions of a library are not among it, nor what
+/// faults; the bits of a NaN are the device's business.
 std::optional<Scalar> fold(Op op, const Scalar& a, const Scalar* b, const ir::Attrs& attrs) {
   if (op == Op::Cast) return a.cast(attrs.dtype);
   if (ir::is_function(op) || !ir::info(op).pure) return std::nullopt;
