@@ -14,6 +14,17 @@ using syntax::StmtKind;
 
 namespace {
 
+/// "write `0..n`" for `range(n)`, which counts for a loop and is no array there.
+std::optional<std::string> python_range(const Evaluator& ev, const syntax::Expr& e) {
+  using syntax::ExprKind;
+  if (e.kind != ExprKind::Call || e.lhs->kind != ExprKind::Name || e.lhs->text != "range" || e.args.empty() ||
+      e.args.size() > 2)
+    return std::nullopt;
+  const std::string first = ev.written(e.args[0].span);
+  return e.args.size() == 1 ? fmt::format("write `0..{}`", first)
+                            : fmt::format("write `{}..{}`", first, ev.written(e.args[1].span));
+}
+
 constexpr int64_t kMinRolledTrips = 4;
 constexpr int64_t kMaxEagerRolledTrips = 1'000'000;
 constexpr int64_t kMostTripsInRolled = 64;  // of a loop that is written out inside one that is traced once
@@ -86,7 +97,11 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   ++eager_depth_;
   auto evaluated = eval(*s.rhs, scope);
   --eager_depth_;
-  if (!evaluated) return fail(std::move(evaluated.error()));
+  if (!evaluated) {
+    Error e = std::move(evaluated.error());
+    if (const auto range = python_range(*this, *s.rhs); range && e.code == "E0401") e.helps = {*range};
+    return fail(std::move(e));
+  }
   GK_TRY(Value over, settled(*evaluated, s.rhs->span));
   bool iterable = over.is_unknown() || over.kind == VKind::Range || over.kind == VKind::List ||
                   over.kind == VKind::Tuple || over.kind == VKind::Strings ||
