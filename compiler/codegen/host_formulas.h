@@ -77,6 +77,12 @@ class Formulas {
     *low = bits(shifted);
     return shifted - 0x1.8p52;
   }
+  /// The same of x y, in one rounding where that is cheap.
+  D nearest(D x, double y, llvm::Value** low) {
+    D shifted = fma(x, k(y), k(0x1.8p52));
+    *low = bits(shifted);
+    return shifted - 0x1.8p52;
+  }
   D power_of_two(llvm::Value* low) {
     return from_bits(b.CreateAdd(b.CreateShl(low, 52), i(uint64_t{1023} << 52)));
   }

@@ -94,8 +94,16 @@ class Single : public Formulas {
     D e = exp(abs(x));
     return (e + k(1) / e) * 0.5;
   }
+  /// e / (e + 2) of e = expm1(2a). In place of 2a, a goes through: e^(2r) = 2^n e^(2r') with r' of half the
+  /// size, and (e^(2r') - 1) / r' is interpolated at Chebyshev's nodes, |r'| <= 0.1733, relative error 2e-10.
   D tanh(D x) {
-    D e = expm1(clamp(abs(x) * 2.0, 0, 60));
+    D a = pick(lt(k(30), abs(x)), k(30), abs(x));  // NaN stays
+    Value* low;
+    D r = fma(-nearest(a, 2 * kLog2e, &low), k(kLn2 / 2), a);
+    D q = polynomial(r, std::array{2.0, 2.0000000188557285, 1.3333333375217165, 0.6666616448163275,
+                                   0.2666655511398965, 0.08922314499880354, 0.02547108199828217});
+    D scale = power_of_two(low);
+    D e = fma(scale, r * q, scale - 1.0);
     return sign(e / (e + 2.0), x);
   }
   D asinh(D x) {
