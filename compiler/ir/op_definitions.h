@@ -128,22 +128,22 @@ class OpDefinitions {
     d.off = b.bit_and(b.compare(Op::Ne, d.rest, zero), b.compare(Op::Lt, b.bit_xor(d.rest, d.safe), zero));
     return d;
   }
-  V integer_quotient(V x, V y) {
+  V unsigned_division(Op op, V x, V y) {
     const V zero = b.number(0, x);
-    if (!has_sign(x)) {
-      const V by_zero = b.compare(Op::Eq, y, zero);
-      return b.select(by_zero, zero, b.quotient(x, b.select(by_zero, b.number(1, x), y)));
-    }
+    const V by_zero = b.compare(Op::Eq, y, zero);
+    const V safe = b.select(by_zero, b.number(1, x), y);
+    return b.select(by_zero, zero, op == Op::FloorDiv ? b.quotient(x, safe) : b.remainder(x, safe));
+  }
+  V integer_quotient(V x, V y) {
+    if (!has_sign(x)) return unsigned_division(Op::FloorDiv, x, y);
+    const V zero = b.number(0, x);
     const Division d = divided(x, y);
     const V q = b.add(b.quotient(x, d.safe), b.spread(d.off, x));
     return b.select(d.by_zero, zero, b.select(d.negates, b.negate(x), q));
   }
   V integer_modulus(V x, V y) {
+    if (!has_sign(x)) return unsigned_division(Op::Mod, x, y);
     const V zero = b.number(0, x);
-    if (!has_sign(x)) {
-      const V by_zero = b.compare(Op::Eq, y, zero);
-      return b.select(by_zero, zero, b.remainder(x, b.select(by_zero, b.number(1, x), y)));
-    }
     const Division d = divided(x, y);
     const V r = b.select(d.off, b.add(d.rest, d.safe), d.rest);
     return b.select(b.bit_or(d.by_zero, d.negates), zero, r);

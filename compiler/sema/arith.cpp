@@ -20,17 +20,12 @@ using syntax::UnaryOp;
 namespace {
 
 std::string_view verb(ir::Op op) {
+  if (ir::is_comparison(op)) return "compare";
   switch (op) {
     case ir::Op::Add: return "add";
     case ir::Op::Sub: return "subtract";
     case ir::Op::Mul: return "multiply";
     case ir::Op::Div: return "divide";
-    case ir::Op::Eq:
-    case ir::Op::Ne:
-    case ir::Op::Lt:
-    case ir::Op::Le:
-    case ir::Op::Gt:
-    case ir::Op::Ge: return "compare";
     default: return "combine";
   }
 }

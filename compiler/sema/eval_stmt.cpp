@@ -13,9 +13,7 @@
 namespace gk::sema {
 
 using syntax::AssignOp;
-using syntax::BinaryOp;
 using syntax::BindKind;
-using syntax::Expr;
 using syntax::ExprKind;
 using syntax::Stmt;
 using syntax::StmtKind;

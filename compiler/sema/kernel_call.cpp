@@ -231,20 +231,23 @@ Result<std::map<int, Value>> Evaluator::kernel_numbers(std::shared_ptr<const Low
     size_t params;
   };
   const KernelNumbers& numbers = kernel->numbers;
+  std::map<int, Value> out;
+  if (numbers.uses().empty()) return out;
   auto work = std::make_shared<Work>(Work{kernel, {}, args.size()});
   for (const auto& e : numbers.extent_leaves()) {
     const ir::Dim& d = args[static_cast<size_t>(e.param)].type.dims[static_cast<size_t>(e.axis)];
     work->extents.push_back(d.is_known() ? std::optional(d.value) : std::nullopt);
   }
-  std::map<int, Value> out;
-  for (const auto& use : numbers.uses()) {
+  for (size_t k = 0; k < numbers.uses().size(); ++k) {
+    const KernelNumbers::Use& use = numbers.uses()[k];
     const std::vector<int> params = numbers.arguments_of(use);
     std::vector<Value> given;
     for (int p : params) given.push_back(call.args[static_cast<size_t>(p)].value);
-    HostStep step = [work, use, params](Evaluator&, const std::vector<Value>& values) -> Result<Value> {
+    HostStep step = [work, k, params](Evaluator&, const std::vector<Value>& values) -> Result<Value> {
       std::vector<std::optional<Scalar>> arguments(work->params);
       for (size_t i = 0; i < params.size(); ++i)
         if (values[i].known) arguments[static_cast<size_t>(params[i])] = values[i].scalar.peek();
+      const KernelNumbers::Use& use = work->kernel->numbers.uses()[k];
       GK_TRY(auto number, work->kernel->numbers.value(use, {arguments, work->extents}));
       return number ? Value::of_scalar(*number) : Value::unknown_scalar(use.dtype);
     };

@@ -29,14 +29,10 @@ std::string phrase(ir::Op op, const std::string& a, const std::string& b) {
     case ir::Op::Mul: return fmt::format("multiply {} and {}", a, b);
     case ir::Op::Div:
     case ir::Op::FloorDiv: return fmt::format("divide {} by {}", a, b);
-    case ir::Op::Eq:
-    case ir::Op::Ne:
-    case ir::Op::Lt:
-    case ir::Op::Le:
-    case ir::Op::Gt:
-    case ir::Op::Ge: return fmt::format("compare {} and {}", a, b);
-    default: return fmt::format("apply {} to {} and {}", ir::info(op).name, a, b);
+    default: break;
   }
+  if (ir::is_comparison(op)) return fmt::format("compare {} and {}", a, b);
+  return fmt::format("apply {} to {} and {}", ir::info(op).name, a, b);
 }
 
 /// Ops that bools are not given to.
