@@ -23,6 +23,10 @@ std::string disagreement(const Dims& a, const Dims& b) {
 std::string phrase(Op op, std::span<const Type> operands) {
   std::vector<std::string> names;
   for (const Type& t : operands) names.push_back(to_string(t));
+  return phrase(op, names);
+}
+
+std::string phrase(Op op, std::span<const std::string> names) {
   if (names.size() == 2) {
     const std::string &a = names[0], &b = names[1];
     switch (op) {

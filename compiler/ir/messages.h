@@ -12,6 +12,8 @@ namespace gk::ir {
 
 /// "add f32[B=2, C=4] and f32[B=2]", "subtract f32[2] from f32[3]", "apply minimum to i8[] and i8[2]".
 std::string phrase(Op op, std::span<const Type> operands);
+/// The same of operands in words.
+std::string phrase(Op op, std::span<const std::string> operands);
 
 /// E0301 for two operands whose shapes do not broadcast: "cannot <phrase>", with the note on the axes that
 /// disagree and, where one more axis would do, a help. Requires that broadcast(a.dims, b.dims) fails.

@@ -5,32 +5,19 @@
 #include <cmath>
 
 #include "compiler/ir/apply.h"
+#include "compiler/ir/messages.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/hints.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"
 #include "compiler/sema/operators.h"
+#include "compiler/sema/typing.h"
 
 namespace gk::sema {
 
 using syntax::BinaryOp;
 using syntax::UnaryOp;
-
-namespace {
-
-std::string_view verb(ir::Op op) {
-  if (ir::is_comparison(op)) return "compare";
-  switch (op) {
-    case ir::Op::Add: return "add";
-    case ir::Op::Sub: return "subtract";
-    case ir::Op::Mul: return "multiply";
-    case ir::Op::Div: return "divide";
-    default: return "combine";
-  }
-}
-
-}  // namespace
 
 ir::Dim Evaluator::fresh_dim(std::string name) {
   ir::Dim d;
@@ -100,93 +87,44 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
     }
     return r;
   }
+  std::vector<std::string> words;
+  const auto in_words = [&]() -> std::span<const std::string> {
+    for (const Value& a : args) words.push_back(describe(a));
+    return words;
+  };
   for (const auto& a : args)
     if (!a.is_array() && !a.is_scalar())
       return fail(ErrorKind::Type, "E0202",
                   fmt::format("`{}` takes numbers and arrays, not {}", gk::sema::written(op), describe(a)),
                   span);
-
-  // The dtype the operands meet in.
-  size_t first = op == ir::Op::Where ? 1 : 0;
-  if (op == ir::Op::Where) {
-    auto d = dtype_of(args[0]);
-    if (!is_bool(d->dtype))
-      return fail(ErrorKind::Type, "E0201",
-                  fmt::format("the condition of `where` must be bool, not {}", describe(args[0])), span);
-  }
-  std::string what{verb(op)};
-  // Where the device chooses, what it chooses from is no number of the host any more.
-  bool host = std::all_of(args.begin(), args.end(), is_number);
-  DType t = dtype_of(args[first])->dtype;
-  // A float to the power of an integer is products in one order: the exponent stays one.
-  std::optional<DType> exponent;
-  if (op == ir::Op::Pow && gk::is_float(t) && is_integer(dtype_of(args[1])->dtype)) {
-    const auto base = *dtype_of(args[0]), power = *dtype_of(args[1]);
-    if (!host && base.weak) t = power.weak ? alone(args[0]) : default_float_;
-    exponent = power.dtype == DType::U64 ? DType::U64 : DType::I64;
-  } else if (args.size() > first + 1) {
-    GK_TRY(auto common, common_dtype(args[first], args[first + 1], what, span));
-    t = common.dtype;
-    if (common.host && !host) t = gk::is_float(t) ? default_float_ : t;
-  } else if (!host) {
-    t = alone(args[first]);
-  }
-  if (ir::needs_float(op) && !gk::is_float(t)) {
-    if (is_bool(t))
-      return fail(make_error(ErrorKind::Type, "E0204",
-                             fmt::format("`{}` is not defined for bool", ir::info(op).name), span)
-                      .help("convert it first: `f32(…)`"));
-    t = host ? DType::F64 : default_float_;
-  }
-  const bool arithmetic = ir::info(op).group == ir::OpGroup::Arithmetic;
-  if (arithmetic && is_bool(t))
-    return fail(make_error(ErrorKind::Type, "E0204",
-                           fmt::format("cannot {} bools", op == ir::Op::Neg ? "negate" : what), span)
-                    .help("use `&`, `|`, `^`, `~`, or convert them: `i32(…)`"));
-  const bool shifts = ir::info(op).group == ir::OpGroup::Shift;
-  if ((shifts || ir::info(op).group == ir::OpGroup::Bitwise) && gk::is_float(t))
-    return fail(ErrorKind::Type, "E0201",
-                fmt::format("`{}` is not defined for {}", gk::sema::written(op), name(t)), span);
-  if (shifts && is_bool(t))
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", gk::sema::written(op)),
-                span);
-  if (ir::is_rounding(op) && is_integer(t)) return args[0];
-  if (ir::is_rounding(op) && is_bool(t))
-    return fail(ErrorKind::Type, "E0204", fmt::format("`{}` is not defined for bool", ir::info(op).name),
-                span);
-  ir::Op the_op = op;
-  if (op == ir::Op::BitNot && is_bool(t)) the_op = ir::Op::Not;
-  if (exponent && !host) the_op = ir::Op::PowInt;
+  const bool power =
+      op == ir::Op::Pow && gk::is_float(dtype_of(args[0])->dtype) && is_integer(dtype_of(args[1])->dtype);
+  if (args.size() > 1 && !power) GK_CHECK(check_meeting(args[args.size() - 2], args.back(), span));
+  const auto typed = type_elementwise(op, operands_of(op, args), default_float_);
+  if (!typed) return fail(untypable(typed.error(), op, in_words()).at(span));
+  const Typing& t = *typed;
+  if (t.form == Typing::Form::Itself) return args[0];
   const bool all_scalars =
       std::all_of(args.begin(), args.end(), [](const Value& a) { return a.is_scalar(); });
-  if (host) return all_scalars ? host_arithmetic(the_op, args, span) : device_arithmetic(the_op, args, span);
-  if (ir::is_classification(op) && !gk::is_float(t))
+  // Where the device chooses, what it chooses from is no number of the host any more.
+  if (t.weak) return all_scalars ? host_arithmetic(t.op, args, span) : device_arithmetic(t.op, args, span);
+  if (t.form == Typing::Form::Constant)
     return elementwise(op == ir::Op::IsFinite ? ir::Op::Eq : ir::Op::Ne, {args[0], args[0]}, span);
-  if (all_scalars) return typed_scalars(the_op, args, t, span);
-  if (ir::is_comparison(op) && is_bool(t) && op != ir::Op::Eq && op != ir::Op::Ne) {
-    // False is less than true.
-    std::vector<Value> bits;
-    for (const auto& a : args) {
-      GK_TRY(auto x, cast(a, DType::U8, span));
-      bits.push_back(std::move(x));
-    }
-    return elementwise(op, std::move(bits), span);
-  }
+  if (all_scalars) return typed_scalars(t, args, span);
 
   std::vector<ArrayPtr> arrays;
   ir::Dims dims;
   for (size_t i = 0; i < args.size(); ++i) {
-    const DType want = i < first ? DType::Bool : i == 1 && exponent ? *exponent : t;
-    if (i == 1 && exponent && args[i].is_scalar()) args[i].constant = args[i].weak;  // code is made for it
-    GK_TRY(auto a, as_array(args[i], want, span));
+    if (t.op == ir::Op::PowInt && i == 1 && args[i].is_scalar())
+      args[i].constant = args[i].weak;  // code is made for it
+    if (t.operands[i] == DType::U8 && is_bool(dtype_of(args[i])->dtype)) {
+      GK_TRY(args[i], cast(args[i], DType::U8, span));
+    }
+    GK_TRY(auto a, as_array(args[i], t.operands[i], span));
     auto d = ir::broadcast(dims, a->type.dims);
     if (!d) {
       Error e = std::move(d.error());
-      e.message =
-          fmt::format("cannot {} {} and {}", what, ir::to_string(ir::Type{arrays.back()->type.dtype, dims}),
-                      ir::to_string(args[i].is_array() ? args[i].array->type : a->type));
-      if (args.size() == 2 && args[0].is_array() && args[1].is_array())
-        e.message = fmt::format("cannot {} {} and {}", what, describe(args[0]), describe(args[1]));
+      e.message = fmt::format("cannot {}", ir::phrase(op, in_words()));
       return fail(std::move(e).at(span));
     }
     dims = std::move(*d);
@@ -195,28 +133,23 @@ Result<Value> Evaluator::elementwise(ir::Op op, std::vector<Value> args, Span sp
   for (auto& a : arrays) {
     GK_TRY(a, broadcast_to(a, dims, span));
   }
-  GK_TRY(auto r, emit(the_op, arrays, {}, span));
+  GK_TRY(auto r, emit(t.op, arrays, {}, span));
   return Value::of_array(r);
 }
 
 // Scalars with a dtype, at least one of them: computed with in that dtype.
-Result<Value> Evaluator::typed_scalars(ir::Op op, const std::vector<Value>& args, DType t, Span span) {
-  const bool divides = (op == ir::Op::FloorDiv || op == ir::Op::Mod) && is_integer(t);
+Result<Value> Evaluator::typed_scalars(const Typing& t, const std::vector<Value>& args, Span span) {
+  const bool divides = (t.op == ir::Op::FloorDiv || t.op == ir::Op::Mod) && is_integer(t.dtype);
   if (divides && args[1].known && args[1].scalar.i == 0)
     return fail(ErrorKind::Runtime, "E0802", "division by zero", span);
-  const DType result = ir::gives_bool(op) ? DType::Bool : t;
   std::vector<Scalar> operands;
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!args[i].known) return Value::unknown_scalar(result);
+    if (!args[i].known) return Value::unknown_scalar(t.result);
     Value x = args[i];
-    if (op != ir::Op::Where || i > 0) {
-      const DType want =
-          op == ir::Op::PowInt && i == 1 ? (x.scalar.dtype == DType::U64 ? DType::U64 : DType::I64) : t;
-      GK_TRY(x, x.weak ? cast_weak(x, want, span) : cast(x, want, span));
-    }
+    GK_TRY(x, x.weak ? cast_weak(x, t.operands[i], span) : cast(x, t.operands[i], span));
     operands.push_back(x.scalar);
   }
-  return Value::of_scalar(ir::apply(op, operands, result));
+  return Value::of_scalar(ir::apply(t.op, operands, t.result));
 }
 
 Result<Value> Evaluator::unary(UnaryOp op, const Value& v, Span span) {

@@ -60,6 +60,8 @@ enum class Meant : uint8_t { Value, Call, Type, Place };
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
 struct Builtin;
+struct Typed;
+struct Typing;
 
 /// A call's arguments after evaluation.
 struct CallArg {
@@ -229,7 +231,7 @@ class Evaluator {
   Result<Value> binary(syntax::BinaryOp op, const Value& a, const Value& b, const syntax::Expr* where,
                        Span span);
   Result<Value> elementwise(ir::Op op, std::vector<Value> args, Span span);
-  Result<Value> typed_scalars(ir::Op op, const std::vector<Value>& args, DType t, Span span);
+  Result<Value> typed_scalars(const Typing& t, const std::vector<Value>& args, Span span);
 
   // what has no dtype of its own (numbers.cpp)
   Result<Value> cast(const Value& v, DType t, Span span);
@@ -248,6 +250,10 @@ class Evaluator {
     DType dtype;
     bool host;  // both are numbers without a dtype: it is the kind of what they give, I64, F64 or Bool
   };
+  /// Numbers and arrays as typing sees them (typing.h).
+  std::vector<Typed> operands_of(ir::Op op, const std::vector<Value>& args) const;
+  /// The errors of a host number among the two that the dtype of the other does not hold.
+  Result<void> check_meeting(const Value& a, const Value& b, Span span);
   Result<Meeting> common_dtype(const Value& a, const Value& b, std::string_view what, Span span);
   Result<ArrayPtr> as_array(const Value& v, Span span);  // scalars become 0-d
   Result<ArrayPtr> as_array(const Value& v, DType t, Span span);

@@ -161,7 +161,7 @@ Result<Scalar> host_apply(Op op, std::span<const Scalar> args) {
   const DType t = host_dtype(op, dtypes);
   if (ir::is_comparison(op) && !is_bool(args[0].dtype)) return Scalar::of_bool(compare(op, args[0], args[1]));
   if (op == Op::Where) return t == DType::F64 ? args[args[0].i ? 1 : 2].cast(t) : args[args[0].i ? 1 : 2];
-  if (op == Op::Pow && args[0].is_float() && !args[1].is_float())
+  if (op == Op::PowInt || (op == Op::Pow && args[0].is_float() && !args[1].is_float()))
     return ir::apply(Op::PowInt, args, DType::F64);
   if (op == Op::Div && !args[0].is_float() && !args[1].is_float() && args[1].i != 0)
     return Scalar{DType::F64, 0, quotient(exact(args[0]), exact(args[1]))};

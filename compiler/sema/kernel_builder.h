@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/sema/kernel_signature.h"
+#include "compiler/sema/typing.h"
 
 namespace gk::sema {
 
@@ -33,9 +34,7 @@ struct Operand {
   bool constant() const { return host() && node < 0; }
   bool of_launch() const { return host() && node >= 0; }
   /// Of a weak SSA integer: what it lies between, where that is known.
-  struct Range {
-    double low, high;
-  };
+  using Range = Typed::Range;
   std::optional<Range> range;
   bool undecided = false;  // a local whose dtype will follow from what is assigned to it
   // What is known of its range: it equals the dimension `is_dim`; 0 <= it < dimension `below_dim`; 0 <= it <
@@ -43,6 +42,9 @@ struct Operand {
   std::string is_dim, below_dim;
   int64_t below = -1;
 };
+
+/// As typing sees it.
+Typed typed(const Operand& v);
 
 struct Operand::Choice {
   Operand condition;
@@ -165,9 +167,10 @@ class KernelBuilder {
   Result<int> number(const Operand& v, DType t, bool convert);
   Result<int> convert(const Operand& v, DType t);
   Result<int> convert_for_store(const Operand& v, DType t, const std::string& what);
-  Result<DType> common(const Operand& a, const Operand& b, std::string_view what, Span span) const;
+  Error untypable(const Untypable& why, ir::Op op, const std::vector<Operand>& args, Span span) const;
+  Error no_common_dtype(Error e, const Operand& a, const Operand& b) const;
+  Error branches_differ(const Operand& a, const Operand& b, Span span) const;
   Result<Operand> apply(ir::Op op, std::vector<Operand> args, Span span);
-  Result<Operand> power(const Operand& base, const Operand& exponent, Span span);
   DType adopting_local(const syntax::Binding& b, const Operand& initial);
   void note_assigned(const syntax::Binding& b, const Operand& v);
   Result<Operand> cast(const Operand& v, DType t, Span span);

@@ -10,6 +10,7 @@
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
 #include "compiler/sema/operators.h"
+#include "compiler/sema/typing.h"
 
 namespace gk::sema {
 namespace {
@@ -21,38 +22,13 @@ std::string describe(const Operand& v) {
                      v.constant() ? "literal" : "without a dtype");
 }
 
-/// "add f32 and bool"
-std::string phrase(ir::Op op, const std::string& a, const std::string& b) {
-  switch (op) {
-    case ir::Op::Add: return fmt::format("add {} and {}", a, b);
-    case ir::Op::Sub: return fmt::format("subtract {} from {}", b, a);
-    case ir::Op::Mul: return fmt::format("multiply {} and {}", a, b);
-    case ir::Op::Div:
-    case ir::Op::FloorDiv: return fmt::format("divide {} by {}", a, b);
-    default: break;
-  }
-  if (ir::is_comparison(op)) return fmt::format("compare {} and {}", a, b);
-  return fmt::format("apply {} to {} and {}", ir::info(op).name, a, b);
+}  // namespace
+
+Typed typed(const Operand& v) {
+  return {v.dtype, v.weak, v.weak && v.ssa >= 0 && is_integer(v.dtype) && !v.undecided, v.range};
 }
 
-/// Ops that bools are not given to.
-bool needs_number(ir::Op op) {
-  const ir::OpGroup g = ir::info(op).group;
-  return g == ir::OpGroup::Arithmetic || g == ir::OpGroup::Rounding || g == ir::OpGroup::Shift ||
-         ir::needs_float(op);
-}
-
-/// Whether a weak SSA integer is known to fit, or will be of the dtype that it meets.
-bool adopts(const Operand& v, DType t) {
-  if (v.choice) return !is_bool(t) && (gk::is_float(t) || is_integer(v.dtype));
-  if (!v.weak || v.ssa < 0 || is_bool(v.dtype) || is_bool(t)) return false;
-  if (gk::is_float(t)) return true;
-  if (!is_integer(v.dtype)) return false;
-  if (v.undecided) return true;
-  const int width = bits(t) - (is_signed(t) ? 1 : 0);
-  const double most = std::ldexp(1.0, width) - 1, least = is_signed(t) ? -std::ldexp(1.0, width) : 0;
-  return t == DType::I64 || (v.range && v.range->low >= least && v.range->high <= most && bits(t) < 64);
-}
+namespace {
 
 std::optional<Operand::Range> range_of(const Operand& v) {
   if (v.ssa >= 0) return v.range;
@@ -191,7 +167,8 @@ Result<int> KernelBuilder::convert(const Operand& v, DType t) {
 /// To the dtype of a variable or an element: no loss of kind or range.
 Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const std::string& what) {
   if (!v.host() && v.dtype != t) {
-    const bool ok = (!is_bool(v.dtype) && !is_bool(t) && promote(v.dtype, t) == t) || adopts(v, t);
+    const bool ok =
+        (!is_bool(v.dtype) && !is_bool(t) && promote(v.dtype, t) == t) || (v.weak && takes(typed(v), t));
     if (!ok)
       return fail(make_error(ErrorKind::Type, "E0211",
                              fmt::format("{} is {} and cannot take {}", what, name(t), name(v.dtype)), v.span)
@@ -202,29 +179,6 @@ Result<int> KernelBuilder::convert_for_store(const Operand& v, DType t, const st
     if (!fitted) return fail(fitting_help(std::move(fitted.error()).at(v.span), v.value, t, nullptr));
   }
   return convert(v, t);
-}
-
-Result<DType> KernelBuilder::common(const Operand& a, const Operand& b, std::string_view what,
-                                    Span span) const {
-  if (is_bool(a.dtype) == is_bool(b.dtype)) {
-    const DType kind = gk::is_float(a.dtype) || gk::is_float(b.dtype) ? DType::F64 : DType::I64;
-    if (a.weak && b.weak) return is_bool(a.dtype) ? DType::Bool : kind;
-    if (a.weak != b.weak) {
-      const Operand &w = a.weak ? a : b, &typed = a.weak ? b : a;
-      if (gk::is_float(w.dtype) && is_integer(typed.dtype)) return options_.default_float;
-      if (w.host() || gk::is_float(typed.dtype) || is_bool(typed.dtype) || adopts(w, typed.dtype))
-        return typed.dtype;
-    }
-    if (auto t = promote(a.dtype, b.dtype)) return *t;
-  }
-  Error e =
-      make_error(ErrorKind::Type, "E0205", fmt::format("cannot {}: they have no common dtype", what), span);
-  e.labels = {{a.span, describe(a)}, {b.span, describe(b)}};
-  const bool left = is_bool(a.dtype) || (!is_bool(b.dtype) && a.dtype == DType::U64);
-  const std::string text = text_of(left ? a.span : b.span);
-  return fail(std::move(e).help(is_bool(a.dtype) || is_bool(b.dtype)
-                                    ? fmt::format("convert the bool: `i32({0})` or `f32({0})`", text)
-                                    : fmt::format("convert one side, for example `i64({})`", text)));
 }
 
 /// What a local that begins with a number is held in: what is assigned to it says which dtype that is.
@@ -247,71 +201,62 @@ void KernelBuilder::note_assigned(const syntax::Binding& b, const Operand& v) {
   if (l.dtype != before.dtype || l.floats != before.floats) local_dtypes_.changed = true;
 }
 
-/// Floats to the power of an integer are products in one order; see ir::Op::PowInt.
-Result<Operand> KernelBuilder::power(const Operand& base, const Operand& exponent, Span span) {
-  const DType t = base.weak && !exponent.weak ? options_.default_float : base.dtype;
-  const DType n = !exponent.weak && exponent.dtype == DType::U64 ? DType::U64 : DType::I64;
-  ir::KInst i = inst(ir::KKind::Compute, t, span);
-  i.op = ir::Op::PowInt;
-  GK_TRY(int x, convert(base, t));
-  GK_TRY(int y, convert(exponent, n));
-  i.args = {x, y};
-  Operand r = ssa_operand(emit(std::move(i)), t, span);
-  r.weak = base.weak && exponent.weak;
-  return r;
+/// E0205 with what the two are.
+Error KernelBuilder::no_common_dtype(Error e, const Operand& a, const Operand& b) const {
+  e.labels = {{a.span, describe(a)}, {b.span, describe(b)}};
+  const bool left = is_bool(a.dtype) || (!is_bool(b.dtype) && a.dtype == DType::U64);
+  const std::string text = text_of(left ? a.span : b.span);
+  e.helps = {is_bool(a.dtype) || is_bool(b.dtype)
+                 ? fmt::format("convert the bool: `i32({0})` or `f32({0})`", text)
+                 : fmt::format("convert one side, for example `i64({})`", text)};
+  return e;
+}
+
+Error KernelBuilder::branches_differ(const Operand& a, const Operand& b, Span span) const {
+  const std::string what = fmt::format("cannot give {} in one branch and {} in the other",
+                                       name(strengthen(a).dtype), name(strengthen(b).dtype));
+  return no_common_dtype(sema::no_common_dtype(what, false).at(span), a, b);
+}
+
+Error KernelBuilder::untypable(const Untypable& why, ir::Op op, const std::vector<Operand>& args,
+                               Span span) const {
+  std::vector<std::string> words;
+  for (const Operand& a : args) words.push_back(describe(a));
+  Error e = sema::untypable(why, op, words).at(span);
+  const size_t first = op == ir::Op::Where ? 1 : 0;
+  if (why.why == Untypable::Why::NoCommonDType)
+    return no_common_dtype(std::move(e), args[first], args[first + 1]);
+  if (why.why == Untypable::Why::NoCondition) {
+    e.span = args[0].span;
+  } else if (op == ir::Op::Xor) {
+    e.helps = {fmt::format("a power is `{} ** {}`", as_operand(text_of(args[0].span)),
+                           as_operand(text_of(args[1].span)))};
+  }
+  return e;
 }
 
 Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span span) {
-  const std::string op_name(ir::info(op).name);
-  size_t first = op == ir::Op::Where ? 1 : 0;
-  if (first == 1 && !is_bool(args[0].dtype))
-    return fail(ErrorKind::Type, "E0201",
-                fmt::format("the condition of `where` must be bool, not {}", describe(args[0])),
-                args[0].span);
-  DType t = args[first].dtype;
-  bool weak = args[first].weak;
-  bool two = args.size() > first + 1;
-  std::string what = two ? phrase(op, describe(args[first]), describe(args[first + 1]))
-                         : op_name + " " + describe(args[first]);
-  if (two) {
-    GK_TRY(t, common(args[first], args[first + 1], what, span));
-    weak = weak && args[first + 1].weak;
-  }
-  if (ir::is_classification(op) && !gk::is_float(t)) {
+  const size_t first = op == ir::Op::Where ? 1 : 0;
+  std::vector<Typed> operands;
+  for (const Operand& a : args) operands.push_back(typed(a));
+  // A choice of the device between numbers is still one of numbers.
+  if (first == 1) operands[0].weak = true;
+  const auto found = type_elementwise(op, operands, options_.default_float);
+  if (!found) return fail(untypable(found.error(), op, args, span));
+  const Typing& t = *found;
+  if (t.form == Typing::Form::Itself) return args[0];
+  if (t.form == Typing::Form::Constant) {
     Operand v;
     v.dtype = DType::Bool;
     v.value = Scalar::of_bool(op == ir::Op::IsFinite);
     v.span = span;
     return v;
   }
-  if (is_bool(t) && needs_number(op))
-    return fail(make_error(ErrorKind::Type, "E0204",
-                           two ? fmt::format("cannot {}", what)
-                               : fmt::format("`{}` is not defined for bool", op_name),
-                           span)
-                    .help("use `&`, `|`, `^`, `~`, or convert: `i32(…)`, `f32(…)`"));
-  if (gk::is_float(t) &&
-      (ir::info(op).group == ir::OpGroup::Bitwise || ir::info(op).group == ir::OpGroup::Shift)) {
-    Error e =
-        make_error(ErrorKind::Type, "E0201",
-                   fmt::format("`{}` is not defined for {}", written(op), weak ? "floats" : name(t)), span);
-    if (op == ir::Op::Xor)
-      e = std::move(e).help(fmt::format("a power is `{} ** {}`", as_operand(text_of(args[0].span)),
-                                        as_operand(text_of(args[1].span))));
-    return fail(std::move(e));
-  }
-  if (op == ir::Op::Not && !is_bool(t))
-    return fail(make_error(ErrorKind::Type, "E0208",
-                           fmt::format("`not` takes a bool, not {}", describe(args[0])), span)
-                    .help("compare first: `x == 0`"));
-  if (ir::needs_float(op) && !gk::is_float(t)) t = weak ? DType::F64 : options_.default_float;
-  if (ir::is_rounding(op) && is_integer(t)) return args[0];
-  if (op == ir::Op::BitNot && is_bool(t)) op = ir::Op::Not;
-  DType result = ir::gives_bool(op) ? DType::Bool : t;
+  op = t.op;
 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });
   // What faults is left to run time, where it is reported as such.
-  if (op == ir::Op::Where && args[1].host() && args[2].host() && !args[0].host() && !is_bool(t)) {
+  if (op == ir::Op::Where && args[1].host() && args[2].host() && !args[0].host() && !is_bool(t.dtype)) {
     Operand condition = args[0];
     GK_TRY(condition.ssa, convert(args[0], DType::Bool));
     return choice_of(condition, args[1], args[2], span);
@@ -319,7 +264,7 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
   const bool all_constant =
       std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.constant(); });
   // What faults is the launch's to say, where it is needed.
-  const bool may_fault = all_constant && !ir::info(op).pure && is_integer(t) && args[1].value.i == 0;
+  const bool may_fault = all_constant && !ir::info(op).pure && is_integer(t.dtype) && args[1].value.i == 0;
   if (all_host && (!all_constant || may_fault)) {
     std::vector<int> nodes;
     std::vector<DType> kinds;
@@ -341,23 +286,18 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     v.span = span;
     return v;
   }
-  if (op == ir::Op::Pow && gk::is_float(args[0].dtype) && is_integer(args[1].dtype))
-    return power(args[0], args[1], span);
-  if (is_bool(t) && ir::is_comparison(op) && op != ir::Op::Eq && op != ir::Op::Ne) {
-    // False is less than true.
-    for (Operand& a : args) {
-      GK_TRY(a, cast(a, DType::U8, a.span));
-    }
-    return apply(op, std::move(args), span);
-  }
-  ir::KInst i = inst(ir::KKind::Compute, result, span);
+  ir::KInst i = inst(ir::KKind::Compute, t.result, span);
   i.op = op;
   for (size_t k = 0; k < args.size(); ++k) {
-    GK_TRY(int ssa, convert(args[k], k < first ? DType::Bool : t));
+    const bool widens = t.operands[k] == DType::U8 && is_bool(args[k].dtype);
+    if (widens) {
+      GK_TRY(args[k], cast(args[k], DType::U8, args[k].span));
+    }
+    GK_TRY(int ssa, convert(args[k], t.operands[k]));
     i.args.push_back(ssa);
   }
-  Operand r = ssa_operand(emit(std::move(i)), result, span);
-  r.weak = weak && !is_bool(result);
+  Operand r = ssa_operand(emit(std::move(i)), t.result, span);
+  r.weak = t.weak && !is_bool(t.result);
   if (op == ir::Op::Not) {
     r.when_true = known(args[0], false);
     r.when_false = known(args[0], true);

@@ -322,10 +322,9 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
            }
            return {};
          }));
-  GK_TRY(DType t, common(a, b,
-                         fmt::format("give {} in one branch and {} in the other", name(strengthen(a).dtype),
-                                     name(strengthen(b).dtype)),
-                         p.span));
+  const auto met = meet(typed(a), typed(b), options_.default_float);
+  if (!met) return fail(branches_differ(a, b, p.span));
+  const DType t = *met;
   const bool pure = is_pure(*then) && is_pure(*other) && then->insts.size() <= kMaxSelected &&
                     other->insts.size() <= kMaxSelected;
   if (pure && condition.host() && a.host() && b.host()) {

@@ -10,6 +10,7 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/hints.h"
 #include "compiler/sema/host_number.h"
+#include "compiler/sema/typing.h"
 
 namespace gk::sema {
 
@@ -167,46 +168,42 @@ Result<Value> Evaluator::cast(const Value& v, DType t, Span span) {
   return Value::of_array(a);
 }
 
+std::vector<Typed> Evaluator::operands_of(ir::Op op, const std::vector<Value>& args) const {
+  std::vector<Typed> out;
+  bool all_weak = true, all_numbers = true;
+  for (size_t i = op == ir::Op::Where ? 1 : 0; i < args.size(); ++i)
+    all_weak = all_weak && dtype_of(args[i])->weak;
+  for (const Value& a : args) all_numbers = all_numbers && is_number(a);
+  for (const Value& a : args) {
+    const Adopting d = *dtype_of(a);
+    // A literal meets no dtype in what has none either.
+    const bool settles = d.literal && all_weak;
+    out.push_back(settles ? Typed{.dtype = alone(a)} : Typed{.dtype = d.dtype, .weak = d.weak});
+    if (all_numbers) out.back().weak = true;  // bools too
+  }
+  return out;
+}
+
+Result<void> Evaluator::check_meeting(const Value& a, const Value& b, Span span) {
+  const Adopting da = *dtype_of(a), db = *dtype_of(b);
+  if (da.weak == db.weak || is_number(a) == is_number(b)) return {};
+  const Value& w = da.weak ? a : b;
+  const DType t = da.weak ? db.dtype : da.dtype, kind = da.weak ? da.dtype : db.dtype;
+  if (!w.is_scalar() || (gk::is_float(kind) && is_integer(t))) return {};
+  GK_CHECK(cast_weak(w, t, span, da.weak ? &b : &a));
+  return {};
+}
+
 Result<Evaluator::Meeting> Evaluator::common_dtype(const Value& a, const Value& b, std::string_view what,
                                                    Span span) {
-  auto da = dtype_of(a), db = dtype_of(b);
-  if (!da || !db)
-    return fail(ErrorKind::Type, "E0202", fmt::format("cannot {} {} and {}", what, describe(a), describe(b)),
-                span);
-  const auto mismatch = [&] {
-    return fail(ErrorKind::Type, "E0204", fmt::format("cannot {} {} and {}", what, describe(a), describe(b)),
-                span);
-  };
-  if (da->weak && db->weak && !da->literal && !db->literal)
-    return Meeting{gk::is_float(da->dtype) || gk::is_float(db->dtype) ? DType::F64 : DType::I64, true};
-  if (is_number(a) && is_number(b)) {
-    if (is_bool(da->dtype) && is_bool(db->dtype)) return Meeting{DType::Bool, true};
-    return mismatch();
-  }
-  // A literal meets no dtype in what has none either.
-  if (da->weak && db->weak) {
-    if (da->literal) da = Adopting{alone(a), false, false};
-    if (db->literal) db = Adopting{alone(b), false, false};
-  }
-  if (da->weak != db->weak) {
-    const Value& w = da->weak ? a : b;
-    const DType t = da->weak ? db->dtype : da->dtype, kind = da->weak ? da->dtype : db->dtype;
-    if (gk::is_float(kind) && is_integer(t)) return Meeting{default_float_, false};
-    if (w.is_scalar()) GK_CHECK(cast_weak(w, t, span, da->weak ? &b : &a));
-    if (is_bool(t)) return mismatch();
-    return Meeting{t, false};
-  }
-  auto t = promote(da->dtype, db->dtype);
-  if (is_bool(da->dtype) != is_bool(db->dtype)) t = std::nullopt;
+  const std::string both = fmt::format("cannot {} {} and {}", what, describe(a), describe(b));
+  if (!dtype_of(a) || !dtype_of(b)) return fail(ErrorKind::Type, "E0202", both, span);
+  GK_CHECK(check_meeting(a, b, span));
+  const auto operands = operands_of(ir::Op::Eq, {a, b});
+  const auto t = meet(operands[0], operands[1], default_float_);
   if (!t)
-    return fail(make_error(ErrorKind::Type, "E0205",
-                           fmt::format("cannot {} {} and {}: {} and {} have no common dtype", what,
-                                       describe(a), describe(b), name(da->dtype), name(db->dtype)),
-                           span)
-                    .help(is_bool(da->dtype) || is_bool(db->dtype)
-                              ? "convert the bools: `i32(…)` or `f32(…)`"
-                              : "convert one side, for example `i64(…)`"));
-  return Meeting{*t, false};
+    return fail(no_common_dtype(both, is_bool(operands[0].dtype) || is_bool(operands[1].dtype)).at(span));
+  return Meeting{*t, operands[0].weak && operands[1].weak};
 }
 
 // ---- arrays of them
