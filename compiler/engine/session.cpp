@@ -352,7 +352,7 @@ std::string list_devices(bool json) {
 std::string list_builtins(bool json) {
   nlohmann::json all = nlohmann::json::array();
   std::string text;
-  for (const sema::Builtin& b : sema::all_builtins()) {
+  for (const sema::Builtin& b : sema::public_builtins()) {
     all.push_back({{"name", b.name}, {"signature", b.signature}, {"doc", b.doc}});
     text += fmt::format("{:<40} {}\n", b.signature, b.doc);
   }

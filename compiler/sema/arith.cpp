@@ -6,6 +6,7 @@
 
 #include "compiler/ir/apply.h"
 #include "compiler/ir/messages.h"
+#include "compiler/sema/axes.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/hints.h"
@@ -245,9 +246,7 @@ Result<Value> Evaluator::reduce(ir::Op op, const Value& v, std::vector<int64_t> 
                            span)
                     .help("compare first: `any(x != 0)`"));
   if (op == ir::Op::Sum || op == ir::Op::Prod) {
-    const DType t = a->type.dtype;
-    const DType wide = gk::is_float(t) ? t : is_bool(t) || is_signed(t) ? DType::I64 : DType::U64;
-    GK_TRY(a, as_array(Value::of_array(a), dtype.value_or(wide), span));
+    GK_TRY(a, as_array(Value::of_array(a), dtype.value_or(summed_dtype(a->type.dtype)), span));
   }
   // Of bools, false is the less.
   const bool of_bools = is_bool(a->type.dtype) && !logical;

@@ -5,10 +5,12 @@
 
 #include "compiler/ir/op_table.h"
 #include "compiler/sema/builtin_args.h"
+#include "compiler/sema/library.h"
 
 namespace gk::sema {
 
-extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuiltins, kHostBuiltins;
+extern const std::vector<BuiltinInfo> kMathBuiltins, kArrayBuiltins, kRandomBuiltins, kHostBuiltins,
+    kInnerBuiltins;
 
 namespace {
 
@@ -30,8 +32,10 @@ std::vector<Builtin> table() {
   const auto add = [&](const BuiltinInfo& info, std::optional<ir::Op> op) {
     out.push_back({info, Signature::parse(info.signature).value_or(Signature{{}, true}), op});
   };
-  for (const auto* part : {&kMathBuiltins, &kArrayBuiltins, &kRandomBuiltins, &kHostBuiltins})
+  for (const auto* part :
+       {&kMathBuiltins, &kArrayBuiltins, &kRandomBuiltins, &kHostBuiltins, &kInnerBuiltins})
     for (const BuiltinInfo& info : *part) add(info, std::nullopt);
+  for (const BuiltinInfo& info : library_builtins()) add(info, std::nullopt);
   for (const ir::OpInfo& i : ir::op_table())
     if (!i.signature.empty()) add({i.name, i.signature, i.doc, elementwise}, i.op);
   std::sort(out.begin(), out.end(), [](const Builtin& a, const Builtin& b) { return a.name < b.name; });
@@ -77,6 +81,13 @@ std::optional<Signature> Signature::parse(std::string_view text) {
 const std::vector<Builtin>& all_builtins() {
   static const std::vector<Builtin> all = table();
   return all;
+}
+
+std::span<const Builtin> public_builtins() {
+  const std::vector<Builtin>& all = all_builtins();
+  // `_` sorts before the letters.
+  const auto first = std::find_if(all.begin(), all.end(), [](const Builtin& b) { return b.name[0] != '_'; });
+  return {first, all.end()};
 }
 
 const Builtin* find_builtin(std::string_view name) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -46,5 +47,7 @@ struct Builtin : BuiltinInfo {
 const Builtin* find_builtin(std::string_view name);
 /// By name.
 const std::vector<Builtin>& all_builtins();
+/// Without those that only the library in gk sees, whose names begin with `_`.
+std::span<const Builtin> public_builtins();
 
 }  // namespace gk::sema

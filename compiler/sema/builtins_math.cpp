@@ -1,45 +1,17 @@
-// Builtins: elementwise functions, reductions and linear algebra.
+// Builtins: choices, reductions and linear algebra.
 #include <algorithm>
 
-#include "compiler/sema/builtin_args.h"
+#include "compiler/sema/axes.h"
 
 namespace gk::sema {
 
-namespace {
-
-Value one() { return Value::constant_int(1); }
-
-Result<Value> rsqrt(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  GK_TRY(auto root, ev.elementwise(ir::Op::Sqrt, {a.value(0)}, call.span));
-  return ev.elementwise(ir::Op::Div, {one(), root}, call.span);
+bool names_axes(const BuiltinArgs& a, size_t i) {
+  return a.has(i) && !(a.value(i).kind == VKind::Builtin && a.value(i).text == "all");
 }
 
-Result<Value> square(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  return ev.elementwise(ir::Op::Mul, {a.value(0), a.value(0)}, call.span);
-}
-
-Result<Value> clip(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  GK_TRY(auto low, ev.elementwise(ir::Op::Max, {a.value(0), a.value(1)}, call.span));
-  return ev.elementwise(ir::Op::Min, {low, a.value(2)}, call.span);
-}
-
-Result<Value> where(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  return ev.elementwise(ir::Op::Where, {a.value(0), a.value(1), a.value(2)}, call.span);
-}
-
-Result<Value> matmul(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  return ev.matmul(a.value(0), a.value(1), call.span);
-}
-
-// axis=: one host integer or a tuple of them; sorted, from 0. Empty: all.
 Result<std::vector<int64_t>> axes_of(const BuiltinArgs& a, size_t i, int rank) {
   std::vector<int64_t> axes;
-  if (!a.has(i)) {
+  if (!names_axes(a, i)) {
     for (int k = 0; k < rank; ++k) axes.push_back(k);
     return axes;
   }
@@ -58,6 +30,28 @@ Result<std::vector<int64_t>> axes_of(const BuiltinArgs& a, size_t i, int rank) {
   }
   std::sort(axes.begin(), axes.end());
   return axes;
+}
+
+DType summed_dtype(DType t) {
+  if (gk::is_float(t)) return t;
+  return is_bool(t) || is_signed(t) ? DType::I64 : DType::U64;
+}
+
+Error adds_no_bools(std::string_view builtin, Span span) {
+  return make_error(ErrorKind::Type, "E0201", fmt::format("`{}` adds up no bools", builtin), span)
+      .help("`any(…)` and `all(…)` are of bools");
+}
+
+namespace {
+
+Result<Value> where(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  return ev.elementwise(ir::Op::Where, {a.value(0), a.value(1), a.value(2)}, call.span);
+}
+
+Result<Value> matmul(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  return ev.matmul(a.value(0), a.value(1), call.span);
 }
 
 Result<bool> flag(const BuiltinArgs& a, size_t i) {
@@ -94,72 +88,27 @@ Result<Value> reduction(Evaluator& ev, Call& call) {
   if (!found) return fail(of_two ? std::move(found.error()).help(help) : std::move(found.error()));
   auto axes = std::move(*found);
   GK_TRY(auto keep, flag(a, 2));
-  if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && a.has(1) && axes.size() != 1)
+  if ((op == ir::Op::ArgMax || op == ir::Op::ArgMin) && names_axes(a, 1) && axes.size() != 1)
     return fail(ErrorKind::Shape, "E0304", fmt::format("`{}` takes one axis, or none for all", call.callee),
                 a.span(1));
   std::optional<DType> dtype;
   if (kAdds && a.has(3)) {
     GK_TRY(dtype, dtype_arg(a[3]));
-    if (is_bool(*dtype))
-      return fail(
-          make_error(ErrorKind::Type, "E0201", fmt::format("`{}` adds up no bools", call.callee), a.span(3))
-              .help("`any(…)` and `all(…)` are of bools"));
+    if (is_bool(*dtype)) return fail(adds_no_bools(call.callee, a.span(3)));
   }
   return ev.reduce(op, Value::of_array(x), std::move(axes), keep, call.span, dtype);
-}
-
-Result<Value> mean(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  if (a.unknown()) return Value::unknown();
-  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  DType t = x->type.dtype, wide = gk::is_float(t) ? accumulator(t) : DType::F64;
-  DType result = gk::is_float(t) ? t : ev.default_float();
-  GK_TRY(auto axes, axes_of(a, 1, x->type.rank()));
-  GK_TRY(auto keep, flag(a, 2));
-  GK_TRY(auto w, ev.cast(Value::of_array(x), wide, call.span));
-  ir::Dims dims;
-  for (auto k : axes) dims.push_back(x->type.dims[static_cast<size_t>(k)]);
-  GK_TRY(auto sum, ev.reduce(ir::Op::Sum, w, axes, keep, call.span));
-  double count = 1;
-  bool known = true;
-  for (const auto& d : dims) {
-    known = known && d.is_known();
-    count *= static_cast<double>(d.value);
-  }
-  Value n =
-      known ? Value::of_scalar(Scalar::of_float(count, DType::F64).cast(wide)) : Value::unknown_scalar(wide);
-  GK_TRY(auto r, ev.elementwise(ir::Op::Div, {sum, n}, call.span));
-  return ev.cast(r, result, call.span);
-}
-
-Result<Value> dot_count(Evaluator& ev, Call& call) {
-  GK_TRY(auto a, BuiltinArgs::match(call));
-  if (a.unknown()) return Value::unknown();
-  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
-  Value nonzero = Value::of_array(x);
-  if (!is_bool(x->type.dtype)) {
-    GK_TRY(nonzero, ev.elementwise(ir::Op::Ne, {nonzero, Value::constant_int(0)}, call.span));
-  }
-  std::vector<int64_t> axes;
-  for (int k = 0; k < x->type.rank(); ++k) axes.push_back(k);
-  return ev.reduce(ir::Op::Sum, nonzero, axes, false, call.span);
 }
 
 }  // namespace
 
 extern const std::vector<BuiltinInfo> kMathBuiltins;
 const std::vector<BuiltinInfo> kMathBuiltins = {
-    {"rsqrt", "rsqrt(x)", "1 / sqrt(x).", rsqrt},
-    {"square", "square(x)", "x * x.", square},
-    {"clip", "clip(x, lo, hi)", "minimum(maximum(x, lo), hi).", clip},
     {"where", "where(condition, x, y)", "x where the condition holds, else y; all three broadcast.", where},
     {"sum", "sum(x, axis? = all, keepdims? = false, dtype?)",
      "Sum over axes (all by default); bools and integers below 64 bits count in i64 or u64.",
      reduction<ir::Op::Sum>},
     {"prod", "prod(x, axis? = all, keepdims? = false, dtype?)", "Product over axes, in the dtypes of `sum`.",
      reduction<ir::Op::Prod>},
-    {"mean", "mean(x, axis? = all, keepdims? = false)",
-     "Arithmetic mean over axes; of integers and bools in the default float.", mean},
     {"min", "min(x, axis? = all, keepdims? = false)", "Smallest over axes; NaN if any is NaN.",
      reduction<ir::Op::ReduceMin>},
     {"max", "max(x, axis? = all, keepdims? = false)", "Largest over axes; NaN if any is NaN.",
@@ -172,7 +121,6 @@ const std::vector<BuiltinInfo> kMathBuiltins = {
      reduction<ir::Op::ArgMin>},
     {"argmax", "argmax(x, axis? = all, keepdims? = false)", "Index of the first largest, i64.",
      reduction<ir::Op::ArgMax>},
-    {"count_nonzero", "count_nonzero(x)", "How many elements are not 0, i64.", dot_count},
     {"matmul", "matmul(a, b)", "Matrix product, as `@`.", matmul},
 };
 

@@ -20,6 +20,7 @@
 #include "compiler/sema/effects.h"
 #include "compiler/sema/held_numbers.h"
 #include "compiler/sema/kernel_lower.h"
+#include "compiler/sema/library.h"
 #include "compiler/sema/prologue.h"
 #include "compiler/sema/shared_calls.h"
 #include "compiler/sema/trace.h"
@@ -340,6 +341,7 @@ class Evaluator {
   // calls and types (call.cpp, types.cpp)
   Result<Value> call_value(const Value& f, Call& call, const ScopePtr& scope);
   Result<Value> call_fn(const Callable& c, Call& call);
+  Result<Value> call_library(Call& call);  // of a builtin that is written in gk (library.cpp)
   Result<Value> call_lambda(const Value& f, std::vector<Value> args, Span span);
   Result<Value> call_type(const Value& t, Call& call, const ScopePtr& scope);
   Result<Value> call_captured(const Callable& c, Call& call, const ScopePtr& bound);
@@ -456,6 +458,7 @@ class Evaluator {
   void remember(const ScopePtr& scope);
   std::vector<std::weak_ptr<Scope>> closures_;
   syntax::SourceMap& sources_;
+  Library library_{sources_};
   Effects* effects_;
   EvalOptions options_;
   std::shared_ptr<Scope> root_;

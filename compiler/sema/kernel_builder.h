@@ -104,6 +104,8 @@ class KernelBuilder {
   const Name* find(const std::string& name) const;
   Error unknown_name(const std::string& name, Span span) const;
   Error unknown_function(const Expr& call) const;
+  const syntax::FnDef* library_function(const std::string& name) const;
+  Result<Operand> call_library(const syntax::FnDef& fn, const std::vector<Operand>& args, Span span);
   std::string text_of(Span span) const { return options_.written ? options_.written(span) : "…"; }
   std::optional<Operand> const_named(const std::string& name, Span span) const;
   const KernelParamInfo& param_info(int i) const { return signature_.params[static_cast<size_t>(i)]; }

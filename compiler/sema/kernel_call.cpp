@@ -37,6 +37,7 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
     return OuterName{called ? Kind::Function : Kind::Other};
   };
   options.written = [this](Span span) { return written(span); };
+  options.library = [this, of = options.default_float](const std::string& n) { return library_.find(n, of); };
   return options;
 }
 

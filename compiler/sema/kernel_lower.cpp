@@ -171,9 +171,9 @@ std::optional<Operand> KernelBuilder::const_named(const std::string& name, Span 
 
 namespace {
 
-constexpr const char* kKernelFunctions[] = {"min",        "max",        "rsqrt",      "square",
-                                            "clip",       "atomic_add", "atomic_min", "atomic_max",
-                                            "atomic_and", "atomic_or",  "atomic_xor", "atomic_exchange"};
+constexpr const char* kKernelFunctions[] = {"min",        "max",        "atomic_add",
+                                            "atomic_min", "atomic_max", "atomic_and",
+                                            "atomic_or",  "atomic_xor", "atomic_exchange"};
 
 }  // namespace
 
@@ -219,6 +219,8 @@ Error KernelBuilder::unknown_function(const Expr& call) const {
   for (const syntax::Arg& a : call.args) args.push_back({a.name, text_of(a.value->span)});
   if (advise_call(e, name, args, true)) return e;
   std::vector<std::string_view> candidates(std::begin(kKernelFunctions), std::end(kKernelFunctions));
+  for (const Builtin& b : public_builtins())
+    if (is_library(b) && library_function(std::string(b.name))) candidates.push_back(b.name);
   for (int op = 0; op < static_cast<int>(ir::Op::kCount); ++op)
     if (ir::is_elementwise(static_cast<ir::Op>(op)))
       candidates.push_back(ir::info(static_cast<ir::Op>(op)).name);

@@ -31,6 +31,8 @@ struct OuterName {
   int rank = 0;
 };
 
+struct Callable;
+
 struct KernelOptions {
   bool unchecked = false;
   bool fast_math = false;
@@ -43,6 +45,8 @@ struct KernelOptions {
   // the text of a span.
   std::function<std::optional<OuterName>(const std::string&)> find_outer;
   std::function<std::string(Span)> written;
+  // The definition of a builtin that the library in gk has; null where it has none.
+  std::function<std::shared_ptr<const Callable>(const std::string&)> library;
 };
 
 struct LoweredKernel {

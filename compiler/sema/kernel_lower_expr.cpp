@@ -8,6 +8,7 @@
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/kernel_builder.h"
 #include "compiler/sema/operators.h"
+#include "compiler/sema/value.h"
 
 namespace gk::sema {
 
@@ -242,6 +243,36 @@ Result<Operand> KernelBuilder::lower_condition(const Expr& e, std::string_view w
   return v;
 }
 
+/// A definition of one expression that the library in gk has, without defaults.
+const syntax::FnDef* KernelBuilder::library_function(const std::string& name) const {
+  const auto found = options_.library ? options_.library(name) : nullptr;
+  const syntax::FnDef* fn = found ? found->fn.get() : nullptr;
+  const auto optional = [](const syntax::Param& p) { return p.fallback != nullptr; };
+  const bool fits = fn && fn->expr && std::none_of(fn->params.begin(), fn->params.end(), optional);
+  return fits ? fn : nullptr;
+}
+
+/// Its expression, which sees its parameters alone.
+Result<Operand> KernelBuilder::call_library(const syntax::FnDef& fn, const std::vector<Operand>& args,
+                                            Span span) {
+  auto around = std::exchange(scopes_, {{}});
+  for (size_t i = 0; i < args.size(); ++i) {
+    Name n;
+    n.value = args[i];
+    n.span = args[i].span;
+    bind(fn.params[i].name, std::move(n));
+  }
+  auto r = lower_expr(*fn.expr);
+  scopes_ = std::move(around);
+  if (!r) {
+    r.error().span = span;
+    r.error().labels.clear();
+    return r;
+  }
+  r->span = span;
+  return r;
+}
+
 Result<Operand> KernelBuilder::lower_call(const Expr& e) {
   if (e.lhs->kind != ExprKind::Name)
     return fail(ErrorKind::Unsupported, "E0405", "only builtin functions can be called inside a kernel",
@@ -262,31 +293,22 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
   };
   std::optional<DType> t = parse_dtype(f);
   std::optional<ir::Op> op = function_named(f);
-  const bool clips = f == "clip";
-  bool extra = f == "rsqrt" || f == "square" || clips;
-  if (!t && !op && !extra) return fail(unknown_function(e));
+  const syntax::FnDef* of_library = t || op ? nullptr : library_function(f);
+  if (!t && !op && !of_library) return fail(unknown_function(e));
   std::vector<Operand> args;
   for (const syntax::Arg& a : e.args) {
     GK_TRY(Operand v, lower_expr(*a.value));
     args.push_back(std::move(v));
   }
-  if (clips) {
-    if (args.size() != 3) return takes("three arguments");
-    GK_TRY(Operand low, apply(ir::Op::Max, {args[0], args[1]}, e.span));
-    return apply(ir::Op::Min, {low, args[2]}, e.span);
-  }
-  if (t || extra) {
+  if (t) {
     if (args.size() != 1) return takes("one argument");
-    if (t) return cast(args[0], *t, e.span);
-    if (f == "square") return apply(ir::Op::Mul, {args[0], args[0]}, e.span);
-    GK_TRY(Operand root, apply(ir::Op::Sqrt, {args[0]}, e.span));
-    Operand one;
-    one.weak = true;
-    one.value = Scalar::of_int(1);
-    one.span = e.span;
-    return apply(ir::Op::Div, {one, root}, e.span);
+    return cast(args[0], *t, e.span);
   }
-  auto arity = static_cast<size_t>(ir::info(*op).arity);
+  auto arity = of_library ? of_library->params.size() : static_cast<size_t>(ir::info(*op).arity);
+  const auto wrong_number = [&] {
+    return takes(arity == 1 ? "one argument" : arity == 2 ? "two arguments" : "three arguments");
+  };
+  if (of_library) return args.size() == arity ? call_library(*of_library, args, e.span) : wrong_number();
   if (*op == ir::Op::Min || *op == ir::Op::Max) {
     if (args.size() < 2) return takes("at least two arguments");
     Operand v = args[0];
@@ -295,8 +317,7 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
     }
     return v;
   }
-  if (args.size() != arity)
-    return takes(arity == 1 ? "one argument" : arity == 2 ? "two arguments" : "three arguments");
+  if (args.size() != arity) return wrong_number();
   return apply(*op, std::move(args), e.span);
 }
 

@@ -30,6 +30,12 @@ bool suits(const Value& v, Meant meant) {
   return true;
 }
 
+bool in_library(const std::shared_ptr<Scope>& scope) {
+  const Scope* file = scope.get();
+  while (file->parent) file = file->parent.get();
+  return file->library;
+}
+
 std::optional<int> rank_of(const Value& v) {
   if (v.is_scalar()) return 0;
   return v.is_array() ? std::optional(v.array->type.rank()) : std::nullopt;
@@ -78,7 +84,7 @@ Error Evaluator::unknown_name(std::string_view name, const ScopePtr& scope, Span
     beyond_function = beyond_function || s->function_boundary;
   }
   if (meant == Meant::Call)
-    for (const Builtin& b : all_builtins()) candidates.push_back(b.name);
+    for (const Builtin& b : public_builtins()) candidates.push_back(b.name);
   if (meant == Meant::Value)
     candidates.insert(candidates.end(), std::begin(kConstants), std::end(kConstants));
   if (meant != Meant::Place)
@@ -109,7 +115,7 @@ Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope, Meant m
     v.strings = std::make_shared<std::vector<std::string>>(options_.args);
     return v;
   }
-  if (find_builtin(e.text)) {
+  if (find_builtin(e.text) && (e.text[0] != '_' || in_library(scope))) {
     Value v;
     v.kind = VKind::Builtin;
     v.text = e.text;

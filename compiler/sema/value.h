@@ -236,7 +236,8 @@ struct Scope {
   std::shared_ptr<Scope> parent;
   bool function_boundary = false;  // names beyond it must be consts, functions, kernels, types or modules
   // Of a file:
-  bool begun = false;  // a statement other than a pragma has been met
+  bool begun = false;    // a statement other than a pragma has been met
+  bool library = false;  // it is one of the library in gk
   DType default_float = DType::F32;
 };
 

@@ -6,6 +6,7 @@
 
 #include "compiler/interp/interp.h"
 #include "compiler/sema/kernel_lower.h"
+#include "compiler/sema/library.h"
 #include "compiler/syntax/parse.h"
 
 namespace gk::sema {
@@ -35,6 +36,11 @@ Given scalar(Scalar s) {
 
 KernelOptions options() {
   KernelOptions o;
+  o.library = [](const std::string& name) {
+    static syntax::SourceMap sources;
+    static Library library(sources);
+    return library.find(name, DType::F32);
+  };
   o.find_const = [](const std::string& n) -> std::optional<Scalar> {
     if (n == "W") return Scalar::of_int(4);
     if (n == "H") return Scalar::of_float(0.5, DType::F64);
