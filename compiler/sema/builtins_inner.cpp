@@ -38,6 +38,33 @@ Result<Value> mean_dtype(Evaluator& ev, Call& call) {
   return of_dtype(ev, call, [&](DType t) { return gk::is_float(t) ? t : ev.default_float(); });
 }
 
+Result<Value> sum_dtype(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.has(1) && a.value(1).kind != VKind::Builtin) {
+    GK_TRY(const DType t, dtype_arg(a[1]));
+    if (is_bool(t)) return fail(adds_no_bools(call.callee, a.span(1)));
+    return type_value(t);
+  }
+  return of_dtype(ev, call, summed_dtype);
+}
+
+Result<Value> axis(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  const int rank = x->type.rank();
+  const bool chosen = a.value(1).kind != VKind::Builtin;
+  if (!chosen && rank == 1) return Value::host(0);
+  if (!chosen)
+    return fail(make_error(ErrorKind::Shape, "E0304",
+                           fmt::format("along which axis? {} has {}", ir::to_string(x->type), rank),
+                           call.span)
+                    .help("name it: `axis=0`"));
+  GK_TRY(const auto axes, axes_of(a, 1, rank));
+  if (axes.size() != 1) return fail(ErrorKind::Shape, "E0304", "one axis is needed", a.span(1));
+  return Value::host(axes[0]);
+}
+
 Result<Value> count(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
@@ -59,6 +86,9 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
     {"_accumulator", "_accumulator(x)", "The dtype in which a mean of x's elements is summed.",
      accumulator_of},
     {"_mean_dtype", "_mean_dtype(x)", "The dtype of a mean of x's elements.", mean_dtype},
+    {"_sum_dtype", "_sum_dtype(x, dtype?)", "The dtype of a sum of x's elements, or the one asked for.",
+     sum_dtype},
+    {"_axis", "_axis(x, axis)", "One axis of x, counted from 0; for `_axis` itself the only one.", axis},
     {"_count", "_count(x, axis)", "How many elements of x lie along the axes.", count},
 };
 

@@ -194,7 +194,7 @@ constexpr std::string_view kNoFft = "gk has no Fourier transforms yet";
 constexpr std::string_view kNoConvolution =
     "gk has no convolution yet: add shifted slices, or write a `kernel`";
 constexpr std::string_view kNoScan =
-    "gk has no scans yet: `var c = copy(x); for i in 1..len(x) { c[i] .= c[i-1] + c[i] }`";
+    "gk has no product of this kind yet: `var c = copy(x); for i in 1..len(x) { c[i] .= c[i-1] * c[i] }`";
 constexpr std::string_view kNoMaskRead =
     "gk has no results yet whose extent depends on values: `where(m, x, 0)` keeps the shape";
 constexpr std::string_view kNoText =
@@ -237,7 +237,6 @@ constexpr Remark kRemarks[] = {
     {"conv1d", kNoConvolution},
     {"conv2d", kNoConvolution},
     {"correlate", kNoConvolution},
-    {"cumsum", kNoScan},
     {"cumprod", kNoScan},
     {"nonzero", kNoMaskRead},
     {"argwhere", kNoMaskRead},
