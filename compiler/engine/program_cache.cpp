@@ -161,7 +161,7 @@ passes::Options ProgramCache::pass_options() {
   passes::Options o;
   o.target = device_.info().target;
   // Asking loads the library, which takes longer than compiling: a product asks when it is lowered.
-  o.library_does = [this](const program::MatMulCall& call) { return device_.supports(call); };
+  o.library_does = [this](const program::LibraryCall& call) { return device_.supports(call); };
   return o;
 }
 

@@ -112,10 +112,10 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
       one = one && sa >= 0 && sb >= 0;
       if (la && lb && one) {
         LoweredStep step;
-        step.step.kind = program::Step::Kind::MatMul;
+        step.step.kind = program::Step::Kind::Library;
         step.step.label = "matmul";
         step.step.span = n.span;
-        auto& call = step.step.matmul;
+        auto& call = step.step.library.emplace<program::MatMulCall>();
         call.dtype = t;
         call.m = m, call.n = cols, call.k = k, call.batch = count;
         call.lda = *la, call.stride_a = sa;
@@ -244,7 +244,8 @@ bool Lowerer::absorb(int g, const Node& n, ValueId v, LoweredStep& s) {
     bias = at->operands[at->operands[0] == r ? 1 : 0];
   }
   if (!relu && bias < 0) return false;
-  if (shape.empty() || s.step.matmul.n != shape[shape.rank() - 1]) return false;
+  auto& call = std::get<program::MatMulCall>(s.step.library);
+  if (shape.empty() || call.n != shape[shape.rank() - 1]) return false;
   if (bias >= 0) {
     if (bias == r) return false;
     Draft d;
@@ -263,12 +264,12 @@ bool Lowerer::absorb(int g, const Node& n, ValueId v, LoweredStep& s) {
     BufferUse u;
     u.buffer = place->first;
     u.offset_bytes = place->second.offset * size_bytes(dtype(r));
-    u.size_bytes = s.step.matmul.n * size_bytes(dtype(r));
+    u.size_bytes = call.n * size_bytes(dtype(r));
     u.read = true;
     s.buffers.push_back(u);
-    s.step.matmul.has_bias = true;
+    call.has_bias = true;
   }
-  if (relu) s.step.matmul.activation = program::MatMulCall::Activation::Relu;
+  if (relu) call.activation = program::MatMulCall::Activation::Relu;
   s.step.label = label(members_now_);
   return true;
 }

@@ -21,7 +21,7 @@ struct Options {
   int64_t min_loop_trips = 4;      // (tracer) host-known loops shorter than this are unrolled
   bool library_matmul = true;      // matmul steps may go to a library (else always generated kernels)
   // Whether the library does this very product; asked once for each. Null: it does those of all floats.
-  std::function<bool(const program::MatMulCall&)> library_does;
+  std::function<bool(const program::LibraryCall&)> library_does;
   int64_t generated_matmul_max = 0;  // m*n*k up to which a generated kernel is preferred to the library
   // Called after each pass with its name and the module, for --emit=ir and --time-passes.
   std::function<void(const char*, const ir::Module&)> after_pass;

@@ -296,7 +296,7 @@ class Planner {
     Schedule out;
     auto& program = out.program;
     program.name = m_.name;
-    program.target = options_.target;
+    program.targets = {options_.target};
     program.scalars = m_.params;
     program.fused_ops = l_.fused_ops;
     for (const ir::SlotInfo& s : m_.slots) {

@@ -16,7 +16,12 @@ tl::unexpected<Error> broken(const Step& s, std::string_view what) {
   return fail(ErrorKind::Internal, "E0902", fmt::format("step '{}': {}", s.label, what), s.span);
 }
 
+bool has_device(const program::Program& p, int32_t device) {
+  return device >= 0 && static_cast<size_t>(device) < p.targets.size();
+}
+
 Result<void> check_ref(const program::Program& p, const Step& s, const Ref& r) {
+  if (!has_device(p, r.device)) return broken(s, fmt::format("memory of no device {}", r.device));
   if (r.offset_bytes < 0 || r.size_bytes < 0) return broken(s, "a negative extent");
   if (r.kind == Ref::Kind::Slot && (r.index < 0 || static_cast<size_t>(r.index) >= p.slots.size())) {
     return broken(s, fmt::format("there is no slot {}", r.index));
@@ -32,7 +37,7 @@ Result<void> check_ref(const program::Program& p, const Step& s, const Ref& r) {
 Result<void> check_body(const program::Program& p, const Step& s, const program::Body& b) {
   if (b.program == nullptr) return broken(s, "a body without a program");
   const program::Program& inner = *b.program;
-  if (inner.target != p.target) return broken(s, "a body for another kind of device");
+  if (inner.targets != p.targets) return broken(s, "a body for another kind of device");
   if (b.slots.size() != inner.slots.size() || b.scalars.size() != inner.scalars.size()) {
     return broken(s, "a body is given as many arrays and scalars as it has");
   }
@@ -64,7 +69,7 @@ Result<void> check_conditional(const program::Program& p, const Step& s) {
   for (const program::Body& b : s.bodies) GK_CHECK(check_body(p, s, b));
   const auto does_something = [](const program::Body& b) {
     return std::any_of(b.program->steps.begin(), b.program->steps.end(),
-                       [&](const Step& inner) { return !is_empty(inner, b.program->target); });
+                       [&](const Step& inner) { return !is_empty(inner, b.program->target(inner)); });
   };
   if (loop && !does_something(s.bodies[0])) return broken(s, "a loop whose body does nothing never ends");
   return {};
@@ -83,7 +88,13 @@ void note(std::vector<SlotUse>& uses, const Ref& r, bool written) {
 }  // namespace
 
 Result<void> check_program(const program::Program& p) {
+  if (p.targets.size() != 1) {
+    return fail(
+        ErrorKind::Unsupported, "E0405",
+        fmt::format("'{}' is for {} devices; one is what can be run on now", p.name, p.targets.size()));
+  }
   for (const Step& s : p.steps) {
+    if (!has_device(p, s.device)) return broken(s, fmt::format("there is no device {}", s.device));
     for (const auto* refs : {&s.reads, &s.writes}) {
       for (const Ref& r : *refs) GK_CHECK(check_ref(p, s, r));
     }
@@ -105,10 +116,10 @@ Result<void> check_program(const program::Program& p) {
           return broken(s, "a copy has one source and one destination of one size");
         }
         break;
-      case Step::Kind::MatMul:
-        if (s.reads.size() != (s.matmul.has_bias ? 3U : 2U) || s.writes.size() != 1) {
-          return broken(s,
-                        "a matrix product reads two matrices, and a bias where it has one, and writes one");
+      case Step::Kind::Library:
+        if (s.reads.size() != static_cast<size_t>(num_reads(s.library)) || s.writes.size() != 1) {
+          return broken(s, fmt::format("a library's {} reads {} arrays and writes one", name(s.library),
+                                       num_reads(s.library)));
         }
         break;
       case Step::Kind::If:
@@ -154,12 +165,12 @@ Result<void> check_bindings(const program::Program& p, const Bindings& b, Span s
 bool is_empty(const Step& s, program::TargetKind target) {
   switch (s.kind) {
     case Step::Kind::Copy: return s.writes[0].size_bytes == 0;
-    case Step::Kind::MatMul: return s.matmul.m == 0 || s.matmul.n == 0 || s.matmul.batch == 0;
+    case Step::Kind::Library: return is_empty(s.library);
     case Step::Kind::If:
       // A branch to nothing is no step; a loop always is one, for its condition.
       return std::all_of(s.bodies.begin(), s.bodies.end(), [](const program::Body& b) {
         return std::all_of(b.program->steps.begin(), b.program->steps.end(),
-                           [&](const Step& inner) { return is_empty(inner, b.program->target); });
+                           [&](const Step& inner) { return is_empty(inner, b.program->target(inner)); });
       });
     case Step::Kind::While: return false;
     case Step::Kind::Launch: break;

@@ -88,7 +88,7 @@ Result<void> move_arena(Executable::Impl& e) {
   changed.arena = true;
   const bool patchable = std::all_of(e.nodes.begin(), e.nodes.end(), [&](const GraphNode& n) {
     return n.program == nullptr ||
-           why_not_patchable(n.program->program(), n.program->program(), changed, e.exec->can_set_matmul())
+           why_not_patchable(n.program->program(), n.program->program(), changed, e.exec->can_set_library())
                .empty();
   });
   if (!patchable) return build_own(e);

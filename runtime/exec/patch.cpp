@@ -24,8 +24,8 @@ class Patcher : public hal::Recorder {
     GK_CHECK(exec_.set_copy(node_, op));
     return node_;
   }
-  Result<hal::NodeId> matmul(const hal::MatMulOp& op, std::span<const hal::NodeId>) override {
-    GK_CHECK(exec_.set_matmul(node_, op));
+  Result<hal::NodeId> library(const hal::LibraryOp& op, std::span<const hal::NodeId>) override {
+    GK_CHECK(exec_.set_library(node_, op));
     return node_;
   }
   Result<hal::NodeId> host_call(std::function<void()>, std::span<const hal::NodeId>) override {
@@ -71,7 +71,7 @@ struct Operation {
 template <class F>
 void each_operation(const program::Program& p, const Changed& changed, F& f) {
   for (const Step& s : p.steps) {
-    if (is_empty(s, p.target)) continue;
+    if (is_empty(s, p.target(s))) continue;
     for (const program::Body& b : s.bodies) {
       const Inside in = inside(changed, b);
       each_operation(*b.program, {changed.arena, &in.slots, &in.scalars, changed.everything}, f);
@@ -91,18 +91,18 @@ std::string_view name(Step::Kind k) {
   switch (k) {
     case Step::Kind::Launch: return "kernel";
     case Step::Kind::Copy: return "copy";
-    case Step::Kind::MatMul: return "library call";
+    case Step::Kind::Library: return "library call";
     case Step::Kind::If: return "branch";
     case Step::Kind::While: return "loop";
   }
   return "";
 }
 
-std::string why_not_patchable(const Operation& o, size_t index, bool can_set_matmul) {
+std::string why_not_patchable(const Operation& o, size_t index, bool can_set_library) {
   if (is_conditional(*o.step)) {
     return fmt::format("operation {} is a {}, whose condition cannot be patched", index, name(o.step->kind));
   }
-  if (o.step->kind == Step::Kind::MatMul && !can_set_matmul) {
+  if (o.step->kind == Step::Kind::Library && !can_set_library) {
     return fmt::format("operation {} is a library call, which cannot be patched", index);
   }
   return {};
@@ -114,7 +114,7 @@ Result<void> patch_steps(Patcher& patcher, Walker& walker, const Frame& frame,
   const program::Program& p = *frame.program->program;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const Step& s = p.steps[i];
-    if (is_empty(s, p.target)) continue;
+    if (is_empty(s, p.target(s))) continue;
     for (size_t b = 0; b < s.bodies.size(); ++b) {
       const Inside in = inside(changed, s.bodies[b]);
       GK_CHECK(patch_steps(patcher, walker, body_frame(frame, i, b), ids, operation,
@@ -160,12 +160,12 @@ Result<void> patch(hal::GraphExec& exec, Walker& walker, const Frame& frame,
 }
 
 std::string why_not_patchable(const program::Program& from, const program::Program& to,
-                              const Changed& changed, bool can_set_matmul) {
+                              const Changed& changed, bool can_set_library) {
   std::string why;
   if (&from == &to) {
     size_t i = 0;
     const auto ask = [&](const Operation& o) {
-      if (why.empty() && o.touched) why = why_not_patchable(o, i, can_set_matmul);
+      if (why.empty() && o.touched) why = why_not_patchable(o, i, can_set_library);
       ++i;
     };
     each_operation(to, changed, ask);
@@ -183,7 +183,7 @@ std::string why_not_patchable(const program::Program& from, const program::Progr
     if (a[i].step->bodies.size() != b[i].step->bodies.size()) {
       return fmt::format("operation {} has another number of branches", i);
     }
-    if (b[i].touched) why = why_not_patchable(b[i], i, can_set_matmul);
+    if (b[i].touched) why = why_not_patchable(b[i], i, can_set_library);
     if (!why.empty()) return why;
   }
   return {};

@@ -45,7 +45,7 @@ Result<void> patch(hal::GraphExec& exec, Walker& walker, const Frame& frame,
 
 /// Why the operations of `from` cannot be patched into those of `to`; empty: they can.
 std::string why_not_patchable(const program::Program& from, const program::Program& to,
-                              const Changed& changed, bool can_set_matmul);
+                              const Changed& changed, bool can_set_library);
 
 /// Whether both have the same kinds of operations, one by one.
 bool same_operations(const program::Program& from, const program::Program& to);

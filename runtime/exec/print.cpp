@@ -27,12 +27,13 @@ void add_labels(const program::Program& p, const std::string& indent, std::vecto
     return label.empty() ? std::string(kind) : fmt::format("{} {}", kind, label);
   };
   for (const program::Step& s : p.steps) {
-    if (is_empty(s, p.target)) continue;
+    if (is_empty(s, p.target(s))) continue;
     switch (s.kind) {
       case Kind::Launch: out.push_back(indent + "kernel " + s.label); break;
       case Kind::Copy: out.push_back(indent + "copy"); break;
-      case Kind::MatMul:
-        out.push_back(indent + named("library", s.label.empty() ? "matmul" : s.label));
+      case Kind::Library:
+        out.push_back(indent +
+                      named("library", s.label.empty() ? std::string(program::name(s.library)) : s.label));
         break;
       case Kind::If: out.push_back(indent + named("if", s.label)); break;
       case Kind::While: out.push_back(indent + named("while", s.label)); break;

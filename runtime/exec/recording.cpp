@@ -17,7 +17,7 @@ constexpr int64_t kWaste = int64_t{1} << 16;
 std::shared_ptr<const program::Program> copy_program(program::TargetKind target, int64_t size_bytes) {
   auto p = std::make_shared<program::Program>();
   p->name = "upload";
-  p->target = target;
+  p->targets = {target};
   for (const char* name : {"destination", "source"}) {
     program::Slot s;
     s.name = name;

@@ -49,7 +49,7 @@ Loaded::Impl::~Impl() {
 
 Result<std::shared_ptr<Loaded>> Loaded::create(Runtime& rt, std::shared_ptr<const program::Program> p) {
   const std::shared_ptr<Core>& core = rt.impl().core;
-  if (p->target != core->device().info().target) {
+  if (p->targets.empty() || p->targets[0] != core->device().info().target) {
     return fail(ErrorKind::Device, "E0509",
                 fmt::format("'{}' was compiled for another kind of device than {}", p->name,
                             core->device().info().id));

@@ -212,7 +212,7 @@ Result<void> Executable::Impl::apply(std::span<Change> changes, std::string_view
   for (const Change& c : changes) {
     if (why.empty()) {
       why = why_not_patchable(nodes[c.index].program->program(), c.program->program(), c.changed(),
-                              exec->can_set_matmul());
+                              exec->can_set_library());
     }
     const int64_t need = c.program->program().arena_bytes;
     if (why.empty() && c.placed->arena == nullptr && need > arena->size_bytes()) {

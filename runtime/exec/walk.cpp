@@ -50,11 +50,10 @@ Result<hal::NodeId> Walker::step(hal::Recorder& r, const Frame& frame, size_t in
     case Step::Kind::Copy:
       node = r.copy({resolve(s.writes[0], frame), resolve(s.reads[0], frame), s.writes[0].size_bytes}, deps);
       break;
-    case Step::Kind::MatMul: {
-      const void* bias = s.matmul.has_bias ? resolve(s.reads[2], frame) : nullptr;
-      node = r.matmul({&s.matmul, resolve(s.reads[0], frame), resolve(s.reads[1], frame), bias,
-                       resolve(s.writes[0], frame)},
-                      deps);
+    case Step::Kind::Library: {
+      hal::LibraryOp op{&s.library, {}, resolve(s.writes[0], frame)};
+      for (size_t i = 0; i < s.reads.size(); ++i) op.reads[i] = resolve(s.reads[i], frame);
+      node = r.library(op, deps);
       break;
     }
     case Step::Kind::If:
@@ -113,7 +112,7 @@ Result<void> walk(hal::Recorder& r, const Frame& frame, hal::NodeId& last, const
   Walker walker;
   const program::Program& p = *frame.program->program;
   for (size_t i = 0; i < p.steps.size(); ++i) {
-    if (is_empty(p.steps[i], p.target)) continue;
+    if (is_empty(p.steps[i], p.target(p.steps[i]))) continue;
     const std::span<const hal::NodeId> deps = last < 0 ? std::span<const hal::NodeId>{} : std::span(&last, 1);
     GK_TRY(const hal::NodeId node, walker.step(r, frame, i, deps, each));
     last = node;

@@ -4,6 +4,7 @@
 // Not for pooling, leases or ordering policy: those are runtime/memory and runtime/exec.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -71,12 +72,11 @@ struct CopyOp {
   const void* src = nullptr;
   int64_t size_bytes = 0;
 };
-struct MatMulOp {
-  const program::MatMulCall* call = nullptr;
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* bias = nullptr;
-  void* c = nullptr;
+/// A library's work: what the step reads, in its order, and what it writes.
+struct LibraryOp {
+  const program::LibraryCall* call = nullptr;
+  std::array<const void*, 4> reads{};
+  void* write = nullptr;
 };
 
 using NodeId = int32_t;
@@ -105,7 +105,7 @@ class Recorder {
   virtual ~Recorder() = default;
   virtual Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) = 0;
   virtual Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) = 0;
-  virtual Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) = 0;
+  virtual Result<NodeId> library(const LibraryOp& op, std::span<const NodeId> deps) = 0;
   /// A function of the host program, called in its turn on a thread of the device's; it must not call the
   /// device, nor throw. In a graph it is called at every launch, and kept until the last of them is done.
   virtual Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) = 0;
@@ -140,9 +140,9 @@ class GraphExec {
   /// Patches a kernel node (function, dims, params). Launches in flight keep the old ones.
   virtual Result<void> set_kernel(NodeId node, const KernelLaunch& launch) = 0;
   virtual Result<void> set_copy(NodeId node, const CopyOp& op) = 0;
-  /// Errors: Unsupported E0405 where can_set_matmul() is false.
-  virtual Result<void> set_matmul(NodeId node, const MatMulOp& op) = 0;
-  virtual bool can_set_matmul() const = 0;
+  /// Errors: Unsupported E0405 where can_set_library() is false.
+  virtual Result<void> set_library(NodeId node, const LibraryOp& op) = 0;
+  virtual bool can_set_library() const = 0;
   /// Takes all parameters from another graph of the same topology, and keeps what that one retains in place
   /// of its own graph's; node ids go on being those of the graph it came from. Errors: Capture E0709 where
   /// the topology differs, with what differs; the executable is as before.
@@ -219,7 +219,7 @@ class Device {
   virtual Result<void> write(void* dst, const void* src, int64_t size_bytes, Stream& s) = 0;
   virtual Result<void> synchronize() = 0;
   /// True where `call` can be given to a library (cuBLASLt, OpenBLAS) with all its parts.
-  virtual bool supports(const program::MatMulCall& call) const = 0;
+  virtual bool supports(const program::LibraryCall& call) const = 0;
   /// PTX text to the bytes of a cubin for this device, by the driver's assembler; for caches on disk. Errors:
   /// Device E0505 (this device has none, or the text is wrong: with the assembler's log).
   virtual Result<std::string> assemble(std::string_view ptx);

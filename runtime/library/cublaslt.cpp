@@ -146,7 +146,7 @@ Result<void> CublasLt::start() {
   return {};
 }
 
-CublasLt::Key CublasLt::key(const hal::MatMulOp& op) {
+CublasLt::Key CublasLt::key(const MatMulOp& op) {
   const program::MatMulCall& c = *op.call;
   return {static_cast<int64_t>(c.dtype),
           c.m,
@@ -173,7 +173,7 @@ CublasLt::Key CublasLt::key(const hal::MatMulOp& op) {
 // Row-major C[m,n] = A·B is, read by columns, Cᵀ[n,m] = Bᵀ·Aᵀ: the operands change places, and what is stored
 // plainly needs no transposition. The bias runs along n, which is the rows of that view, as the library has
 // it.
-Result<std::unique_ptr<CublasLt::Plan>> CublasLt::make_plan(const hal::MatMulOp& op) {
+Result<std::unique_ptr<CublasLt::Plan>> CublasLt::make_plan(const MatMulOp& op) {
   const program::MatMulCall& call = *op.call;
   Types t;
   if (!types_of(call, t) || call.activation == program::MatMulCall::Activation::Gelu || call.m <= 0 ||
@@ -240,7 +240,7 @@ Result<std::unique_ptr<CublasLt::Plan>> CublasLt::make_plan(const hal::MatMulOp&
   return plan;
 }
 
-Result<CublasLt::Plan*> CublasLt::plan(const hal::MatMulOp& op) {
+Result<CublasLt::Plan*> CublasLt::plan(const MatMulOp& op) {
   std::unique_ptr<Plan>& known = plans_[key(op)];
   if (known == nullptr) {
     Result<std::unique_ptr<Plan>> made = make_plan(op);
@@ -260,17 +260,17 @@ bool CublasLt::supports(const program::MatMulCall& call) {
   return plan({&call, least, least, call.has_bias ? least : nullptr, const_cast<void*>(least)}).has_value();
 }
 
-Result<int64_t> CublasLt::prepare(const hal::MatMulOp& op) {
+Result<int64_t> CublasLt::prepare(const MatMulOp& op) {
   GK_TRY(const Plan* const p, plan(op));
   return p->workspace_bytes;
 }
 
-Result<bool> CublasLt::is_warm(const hal::MatMulOp& op) {
+Result<bool> CublasLt::is_warm(const MatMulOp& op) {
   GK_TRY(const Plan* const p, plan(op));
   return p->ran;
 }
 
-Result<void> CublasLt::warm(const hal::MatMulOp& op, void* stream, void* workspace,
+Result<void> CublasLt::warm(const MatMulOp& op, void* stream, void* workspace,
                             const std::function<Result<void>()>& wait) {
   GK_TRY(Plan* const p, plan(op));
   if (p->ran) return {};
@@ -286,12 +286,12 @@ Result<void> CublasLt::warm(const hal::MatMulOp& op, void* stream, void* workspa
   return outcome;
 }
 
-Result<void> CublasLt::run(const hal::MatMulOp& op, void* stream, void* workspace) {
+Result<void> CublasLt::run(const MatMulOp& op, void* stream, void* workspace) {
   GK_TRY(Plan* const p, plan(op));
   return submit(*p, op, op.c, stream, workspace);
 }
 
-Result<void> CublasLt::submit(Plan& p, const hal::MatMulOp& op, void* c, void* stream, void* workspace) {
+Result<void> CublasLt::submit(Plan& p, const MatMulOp& op, void* c, void* stream, void* workspace) {
   // The library reads these numbers before it returns, also in a capture.
   const float one32 = 1, zero32 = 0;
   const double one64 = 1, zero64 = 0;

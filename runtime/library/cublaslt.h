@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/hal/device.h"
+#include "runtime/library/matmul.h"
 
 namespace gk::library {
 
@@ -29,15 +29,15 @@ class CublasLt {
   /// Whether the library has an algorithm for the call, at any alignment of its matrices.
   bool supports(const program::MatMulCall& call);
   /// Makes the plan for the operation; how many bytes of a workspace it needs, often 0. Errors: Device E0507.
-  Result<int64_t> prepare(const hal::MatMulOp& op);
+  Result<int64_t> prepare(const MatMulOp& op);
   /// Whether the operation's plan ran before, so that nothing of it is left to load.
-  Result<bool> is_warm(const hal::MatMulOp& op);
+  Result<bool> is_warm(const MatMulOp& op);
   /// Runs the plan once into scratch memory and waits by `wait`, so that nothing is left to load at the next
   /// run; does nothing for a plan that ran before. `stream` is a CUstream and idle.
-  Result<void> warm(const hal::MatMulOp& op, void* stream, void* workspace,
+  Result<void> warm(const MatMulOp& op, void* stream, void* workspace,
                     const std::function<Result<void>()>& wait);
   /// Submits the operation. It must be prepared; `workspace` may be null where it needs none.
-  Result<void> run(const hal::MatMulOp& op, void* stream, void* workspace);
+  Result<void> run(const MatMulOp& op, void* stream, void* workspace);
 
  private:
   struct Api;
@@ -45,12 +45,12 @@ class CublasLt {
   using Key = std::vector<int64_t>;
   CublasLt() = default;
   static const Api* api();
-  static Key key(const hal::MatMulOp& op);
+  static Key key(const MatMulOp& op);
   Result<void> start();
   Result<void> check(const char* name, int status) const;
-  Result<Plan*> plan(const hal::MatMulOp& op);
-  Result<std::unique_ptr<Plan>> make_plan(const hal::MatMulOp& op);
-  Result<void> submit(Plan& plan, const hal::MatMulOp& op, void* c, void* stream, void* workspace);
+  Result<Plan*> plan(const MatMulOp& op);
+  Result<std::unique_ptr<Plan>> make_plan(const MatMulOp& op);
+  Result<void> submit(Plan& plan, const MatMulOp& op, void* c, void* stream, void* workspace);
 
   const Api* api_ = nullptr;
   Allocate allocate_;

@@ -111,7 +111,7 @@ const HostBlas* HostBlas::get() {
 
 // Small whole numbers: every order of summation gives the same, exact value.
 template <class T>
-static bool product_is_right(const std::function<void(const hal::MatMulOp&)>& run, DType dtype, bool trans_a,
+static bool product_is_right(const std::function<void(const MatMulOp&)>& run, DType dtype, bool trans_a,
                              bool trans_b) {
   constexpr int64_t m = 17, n = 13, k = 9;
   program::MatMulCall call;
@@ -140,7 +140,7 @@ bool HostBlas::check() const {
   const ForEach serial = [](int64_t count, const std::function<void(int64_t)>& body) {
     for (int64_t i = 0; i < count; ++i) body(i);
   };
-  const auto product = [&](const hal::MatMulOp& op) { run(op, serial); };
+  const auto product = [&](const MatMulOp& op) { run(op, serial); };
   for (bool ta : {false, true}) {
     for (bool tb : {false, true}) {
       if (!product_is_right<float>(product, DType::F32, ta, tb)) return false;
@@ -159,7 +159,7 @@ bool HostBlas::supports(const program::MatMulCall& call) const {
 }
 
 template <class T>
-void HostBlas::tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col,
+void HostBlas::tile(const MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col,
                     int64_t cols) const {
   const program::MatMulCall& call = *op.call;
   const T* a = static_cast<const T*>(op.a) + batch * call.stride_a + (call.trans_a ? row : row * call.lda);
@@ -195,7 +195,7 @@ void HostBlas::tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t
 }
 
 template <class T>
-void HostBlas::run_typed(const hal::MatMulOp& op, const ForEach& for_each) const {
+void HostBlas::run_typed(const MatMulOp& op, const ForEach& for_each) const {
   const program::MatMulCall& call = *op.call;
   if (call.m <= 0 || call.n <= 0 || call.batch <= 0) return;
   const double work = static_cast<double>(call.m) * static_cast<double>(call.n) *
@@ -216,7 +216,7 @@ void HostBlas::run_typed(const hal::MatMulOp& op, const ForEach& for_each) const
   }
 }
 
-void HostBlas::run(const hal::MatMulOp& op, const ForEach& for_each) const {
+void HostBlas::run(const MatMulOp& op, const ForEach& for_each) const {
   if (op.call->dtype == DType::F32) {
     run_typed<float>(op, for_each);
   } else {

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <semaphore>
 
-#include "runtime/hal/device.h"
+#include "runtime/library/matmul.h"
 
 namespace gk::library {
 
@@ -24,7 +24,7 @@ class HostBlas {
   /// Runs body(i) for every i of [0, count), in any order, perhaps at the same time.
   using ForEach = std::function<void(int64_t count, const std::function<void(int64_t)>& body)>;
   /// C = act(A·B + bias); `op` must be supported. Returns when done.
-  void run(const hal::MatMulOp& op, const ForEach& for_each) const;
+  void run(const MatMulOp& op, const ForEach& for_each) const;
 
  private:
   using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int, float,
@@ -35,10 +35,9 @@ class HostBlas {
   Result<void> make_places() const;
   bool check() const;
   template <class T>
-  void tile(const hal::MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col,
-            int64_t cols) const;
+  void tile(const MatMulOp& op, int64_t batch, int64_t row, int64_t rows, int64_t col, int64_t cols) const;
   template <class T>
-  void run_typed(const hal::MatMulOp& op, const ForEach& for_each) const;
+  void run_typed(const MatMulOp& op, const ForEach& for_each) const;
   Sgemm sgemm_ = nullptr;
   Dgemm dgemm_ = nullptr;
   void* (*take_buffer_)(int) = nullptr;

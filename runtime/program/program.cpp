@@ -55,22 +55,12 @@ std::string text(const Program& p, const Arg& a) {
   return "";
 }
 
+std::string name_of(TargetKind t) { return t == TargetKind::Host ? "host" : "cuda"; }
+
 std::string text(TargetKind target, const LaunchDims& d) {
   if (target == TargetKind::Host) return fmt::format("items={} grain={}", d.items, d.grain);
   const auto three = [](const uint32_t v[3]) { return fmt::format("{}x{}x{}", v[0], v[1], v[2]); };
   return fmt::format("grid={} block={} shared={}", three(d.grid), three(d.block), d.shared_bytes);
-}
-
-std::string text(const MatMulCall& c) {
-  std::string out = fmt::format("{} m={} n={} k={}", name(c.dtype), c.m, c.n, c.k);
-  if (c.batch != 1) out += fmt::format(" batch={}", c.batch);
-  if (c.trans_a) out += " a^T";
-  if (c.trans_b) out += " b^T";
-  if (c.has_bias) out += " bias";
-  if (c.activation == MatMulCall::Activation::Relu) out += " relu";
-  if (c.activation == MatMulCall::Activation::Gelu) out += " gelu";
-  if (c.tf32) out += " tf32";
-  return out;
 }
 
 std::string steps(const Program& p, const std::string& indent);
@@ -110,12 +100,12 @@ std::string steps(const Program& p, const std::string& indent) {
     switch (s.kind) {
       case Step::Kind::Launch: {
         const std::string args = list(s.args, [&](const Arg& a) { return text(p, a); });
-        out += fmt::format("launch {} {} ({})", shortened(s.label), text(p.target, s.dims), args);
+        out += fmt::format("launch {} {} ({})", shortened(s.label), text(p.target(s), s.dims), args);
         break;
       }
       case Step::Kind::Copy: out += "copy"; break;
-      case Step::Kind::MatMul:
-        out += fmt::format("library {} {}", s.label.empty() ? "matmul" : s.label, text(s.matmul));
+      case Step::Kind::Library:
+        out += fmt::format("library {} {}", s.label.empty() ? name(s.library) : s.label, text(s.library));
         break;
       case Step::Kind::If: out += "if " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
       case Step::Kind::While: out += "while " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
@@ -131,8 +121,8 @@ std::string steps(const Program& p, const std::string& indent) {
 std::string print(const Program& p) {
   std::string out =
       fmt::format("program {} target={} steps={} arena={} temporaries={} ({} bytes unplanned)\n",
-                  p.name.empty() ? "-" : p.name, p.target == TargetKind::Host ? "host" : "cuda",
-                  p.steps.size(), p.arena_bytes, p.temporaries, p.temporaries_bytes);
+                  p.name.empty() ? "-" : p.name, list(p.targets, name_of), p.steps.size(), p.arena_bytes,
+                  p.temporaries, p.temporaries_bytes);
   for (size_t i = 0; i < p.slots.size(); ++i) {
     const Slot& s = p.slots[i];
     out += fmt::format("  slot {} {}: {}{} {} bytes{}{}{}\n", i, s.name.empty() ? "-" : s.name, name(s.dtype),

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "runtime/base/dtype.h"
@@ -32,6 +33,7 @@ struct Ref {
   int32_t index = 0;         // Slot: number. Arena: number of the temporary
   int64_t offset_bytes = 0;  // from the slot's or the arena's start
   int64_t size_bytes = 0;    // extent that is touched, from offset (0: nothing)
+  int32_t device = 0;        // Program::targets: where that memory is
   bool operator==(const Ref&) const = default;
 };
 
@@ -67,9 +69,19 @@ struct MatMulCall {
   bool tf32 = false;
 };
 
-struct SourceMark {
-  Span span{};
-};
+/// The work of a library in one step. Another kind of work (a transform, a sort, a collective) is another
+/// alternative; what everybody asks of it stands below, who does it in runtime/library.
+using LibraryCall = std::variant<MatMulCall>;
+
+/// "matmul"
+std::string_view name(const LibraryCall& c);
+/// The call's facts, for dumps: "f32 m=4 n=2 k=8 b^T bias relu".
+std::string text(const LibraryCall& c);
+/// How many arrays it reads; it writes one.
+int num_reads(const LibraryCall& c);
+/// Whether there is nothing to do.
+bool is_empty(const LibraryCall& c);
+
 struct FaultSite {
   /// An array was searched for NaN, and `index` of the record is where one is in row-major order, plus
   /// `extent`.
@@ -92,10 +104,11 @@ struct Body {
 };
 
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, MatMul, If, While };
+  enum class Kind : uint8_t { Launch, Copy, Library, If, While };
   Kind kind = Kind::Launch;
   std::string label;  // for people and dumps: "maximum+add", "matmul", …
   Span span{};
+  int32_t device = 0;  // Program::targets: who runs it
   std::vector<Ref> reads, writes;
   // Launch
   int32_t code = -1;  // Program::codes
@@ -104,8 +117,8 @@ struct Step {
   std::vector<Arg> args;
   std::vector<FaultSite> fault_sites;  // the kernel's, unless the compiler gave the step others
   // Copy: src = reads[0], dst = writes[0], same size
-  // MatMul: a, b, (bias) = reads; c = writes[0]
-  MatMulCall matmul;
+  // Library: MatMulCall: a, b, (bias) = reads; c = writes[0]
+  LibraryCall library;
   // If, While: reads[0] is the condition, one byte on the device; the body of a While writes it anew. All
   // that bodies read and write is in reads and writes too.
   std::vector<Body> bodies;  // If: what is done where it is true, and (may be missing) where not. While: one
@@ -121,7 +134,7 @@ struct Slot {
 
 struct Program {
   std::string name;
-  TargetKind target = TargetKind::Host;
+  std::vector<TargetKind> targets{TargetKind::Host};  // the devices that its steps run on
   std::vector<std::shared_ptr<const Code>> codes;
   std::vector<Step> steps;  // in a valid order: later steps may depend on earlier ones only
   std::vector<Slot> slots;
@@ -131,6 +144,7 @@ struct Program {
   int64_t temporaries_bytes = 0;
   int64_t fused_ops = 0;
   bool uses_faults = false;
+  TargetKind target(const Step& s) const { return targets[static_cast<size_t>(s.device)]; }
 };
 
 /// What a kernel writes on the first fault; zeroed by the runtime. `state` 0: none, 1: claimed, 2: complete.

@@ -192,7 +192,7 @@ inline passes::Schedule schedule_of(std::shared_ptr<const ir::Kernel> k, std::ve
                                     std::vector<int64_t> reduce_axes, program::TargetKind target,
                                     const std::vector<Scalar>& scalars = {}) {
   passes::Schedule s;
-  s.program.target = target;
+  s.program.targets = {target};
   s.kernels.push_back(k);
   s.uses.push_back({0, std::move(axes), std::move(reduce_axes), 0});
   program::Step step;

@@ -21,10 +21,11 @@ TEST(ExecPlan, text_is_exact) {
   launch.reads = {slot(0, 128)};
   launch.writes = {arena(0, 128)};
   program::Step product;
-  product.kind = program::Step::Kind::MatMul;
-  product.matmul.m = 4, product.matmul.n = 2, product.matmul.k = 8;
-  product.matmul.trans_b = product.matmul.has_bias = true;
-  product.matmul.activation = program::MatMulCall::Activation::Relu;
+  product.kind = program::Step::Kind::Library;
+  auto& call = product.library.emplace<program::MatMulCall>();
+  call.m = 4, call.n = 2, call.k = 8;
+  call.trans_b = call.has_bias = true;
+  call.activation = program::MatMulCall::Activation::Relu;
   product.reads = {arena(0, 128), slot(0, 64, 64), slot(1, 8)};
   product.writes = {slot(1, 32)};
   program::Step copy;
@@ -44,7 +45,7 @@ TEST(ExecPlan, text_is_exact) {
       "writes "
       "%1\n"
       "  step 2 copy reads arena[128..160) writes %1\n");
-  p.target = program::TargetKind::Cuda;
+  p.targets = {program::TargetKind::Cuda};
   EXPECT_NE(program::print(p).find("step 0 launch maximum+add grid=1x1x1 block=1x1x1 shared=0 ("),
             std::string::npos);
 }

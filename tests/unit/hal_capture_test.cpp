@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/unit/hal_fixture.h"
+#include "tests/unit/product.h"
 
 namespace gk::test {
 namespace {
@@ -205,7 +206,8 @@ TEST_P(HalCapture, a_product_is_added_while_a_stream_is_captured) {
   give(is_host() ? static_cast<hal::Recorder&>(*g) : *captured, "fill", args(a->address(), 1, kN), {});
   std::vector<hal::NodeId> deps;
   if (const hal::NodeId n = need(g->captured()); n >= 0) deps.push_back(n);
-  const hal::NodeId n = need(g->matmul({&call, a->address(), b->address(), nullptr, c->address()}, deps));
+  const hal::NodeId n =
+      need(g->library(test::Product(call, a->address(), b->address(), nullptr, c->address()).op, deps));
   GK_OK(g->resume_capture(n));
   EXPECT_EQ(need(g->captured()), -1);
   if (!is_host()) add(*captured, c, 1);

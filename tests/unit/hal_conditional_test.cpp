@@ -2,6 +2,7 @@
 #include <string>
 
 #include "tests/unit/hal_fixture.h"
+#include "tests/unit/product.h"
 
 namespace gk::test {
 namespace {
@@ -378,12 +379,12 @@ TEST_P(HalConditional, a_body_may_hold_a_matrix_product) {
   const auto a = block(1), b = block(2), c = block(0), x = block(0);
   auto g = need(device->create_graph());
   const hal::NodeId test = below(*g, x, 1);
-  const auto r =
-      g->conditional(if_op([&](hal::Recorder& body, int) -> Result<void> {
-                       GK_CHECK(body.matmul({&call, a->address(), b->address(), nullptr, c->address()}, {}));
-                       return {};
-                     }),
-                     {{test}});
+  const auto r = g->conditional(
+      if_op([&](hal::Recorder& body, int) -> Result<void> {
+        GK_CHECK(body.library(test::Product(call, a->address(), b->address(), nullptr, c->address()).op, {}));
+        return {};
+      }),
+      {{test}});
   if (!r) {
     // A library may do it in a way that bodies do not take; it says so.
     EXPECT_EQ(r.error().code, "E0405") << r.error().message;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/unit/hal_fixture.h"
+#include "tests/unit/product.h"
 
 namespace gk::test {
 namespace {
@@ -241,13 +242,15 @@ TEST_P(HalDevice, products_equal_naive_ones) {
     };
     const auto eager = need(rt->pool().allocate(elements * size)),
                replayed = need(rt->pool().allocate(elements * size));
-    hal::MatMulOp op{&c, da->address(), db->address(), p.bias ? dbias->address() : nullptr, eager->address()};
-    need(rt->stream().matmul(op, {}));
+    const auto product = [&](hal::Recorder& r, const memory::BlockPtr& to) {
+      const void* with = p.bias ? dbias->address() : nullptr;
+      return need(r.library(test::Product(c, da->address(), db->address(), with, to->address()).op, {}));
+    };
+    product(rt->stream(), eager);
     GK_OK(rt->synchronize());
     check(eager);
     auto g = need(device->create_graph());
-    op.c = replayed->address();
-    const hal::NodeId node = need(g->matmul(op, {}));
+    const hal::NodeId node = product(*g, replayed);
     need(g->copy({eager->address(), replayed->address(), elements * size}, {&node, 1}));
     auto e = need(g->instantiate());
     for (int i = 0; i < 3; ++i) GK_OK(e->launch(rt->stream()));

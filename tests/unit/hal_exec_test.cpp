@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/unit/hal_fixture.h"
+#include "tests/unit/product.h"
 
 namespace gk::test {
 namespace {
@@ -195,18 +196,21 @@ TEST_P(HalExec, a_product_is_set_anew_where_that_can_be) {
   if (!device->supports(call)) GTEST_SKIP() << "no library for it here";
   const auto a = block(1), b = block(2), c = block(0), d = block(0);
   auto g = need(device->create_graph());
-  const hal::NodeId n = need(g->matmul({&call, a->address(), b->address(), nullptr, c->address()}, {}));
+  const hal::NodeId n =
+      need(g->library(test::Product(call, a->address(), b->address(), nullptr, c->address()).op, {}));
   const hal::NodeId other = add(*g, d, 1, {n});
   auto e = need(g->instantiate());
-  EXPECT_EQ(e->can_set_matmul(), is_host());
+  EXPECT_EQ(e->can_set_library(), is_host());
   launch(*e);
   EXPECT_TRUE(all(c, 16, 64));
-  const auto r = e->set_matmul(n, {&call, b->address(), b->address(), nullptr, c->address()});
-  EXPECT_EQ(r.has_value(), e->can_set_matmul());
+  const auto r = e->set_library(n, test::Product(call, b->address(), b->address(), nullptr, c->address()).op);
+  EXPECT_EQ(r.has_value(), e->can_set_library());
   EXPECT_EQ(r ? "" : r.error().code, is_host() ? "" : "E0405");
   launch(*e);
   EXPECT_TRUE(all(c, r ? 32 : 16, 64));
-  EXPECT_FALSE(e->set_matmul(other, {&call, b->address(), b->address(), nullptr, c->address()}).has_value());
+  EXPECT_FALSE(
+      e->set_library(other, test::Product(call, b->address(), b->address(), nullptr, c->address()).op)
+          .has_value());
 }
 
 TEST_P(HalExec, products_of_graphs_and_streams_do_not_share_scratch_memory) {
@@ -220,8 +224,10 @@ TEST_P(HalExec, products_of_graphs_and_streams_do_not_share_scratch_memory) {
   std::vector<memory::BlockPtr> results;
   for (int i = 0; i < 4; ++i) results.push_back(block(0, out));
   const auto product = [&](hal::Recorder& r, const memory::BlockPtr& left, int to) {
-    need(r.matmul(
-        {&call, left->address(), b->address(), nullptr, results[static_cast<size_t>(to)]->address()}, {}));
+    need(r.library(test::Product(call, left->address(), b->address(), nullptr,
+                                 results[static_cast<size_t>(to)]->address())
+                       .op,
+                   {}));
   };
   auto g1 = need(device->create_graph()), g2 = need(device->create_graph());
   product(*g1, a, 0);

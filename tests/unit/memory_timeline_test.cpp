@@ -208,8 +208,8 @@ class Foreign : public hal::Device {
     Result<hal::NodeId> copy(const hal::CopyOp& op, std::span<const hal::NodeId> d) override {
       return inner.copy(op, d);
     }
-    Result<hal::NodeId> matmul(const hal::MatMulOp& op, std::span<const hal::NodeId> d) override {
-      return inner.matmul(op, d);
+    Result<hal::NodeId> library(const hal::LibraryOp& op, std::span<const hal::NodeId> d) override {
+      return inner.library(op, d);
     }
     Result<hal::NodeId> host_call(std::function<void()> f, std::span<const hal::NodeId> d) override {
       return inner.host_call(std::move(f), d);
@@ -247,7 +247,7 @@ class Foreign : public hal::Device {
     return inner_->write(d, s, n, t);
   }
   Result<void> synchronize() override { return inner_->synchronize(); }
-  bool supports(const program::MatMulCall& c) const override { return inner_->supports(c); }
+  bool supports(const program::LibraryCall& c) const override { return inner_->supports(c); }
   int64_t driver_calls() const override { return inner_->driver_calls(); }
   bool capturing = false;
 

@@ -13,10 +13,10 @@ class NativeExec : public hal::GraphExec {
     return inner_->set_kernel(n, l);
   }
   Result<void> set_copy(hal::NodeId n, const hal::CopyOp& op) override { return inner_->set_copy(n, op); }
-  Result<void> set_matmul(hal::NodeId n, const hal::MatMulOp& op) override {
-    return inner_->set_matmul(n, op);
+  Result<void> set_library(hal::NodeId n, const hal::LibraryOp& op) override {
+    return inner_->set_library(n, op);
   }
-  bool can_set_matmul() const override { return inner_->can_set_matmul(); }
+  bool can_set_library() const override { return inner_->can_set_library(); }
   Result<void> update(hal::Graph& g) override { return inner_->update(*static_cast<NativeGraph&>(g).inner); }
   Result<void> upload(hal::Stream& s) override { return inner_->upload(*of(s)->inner); }
   Result<void> destroy() override { return inner_->destroy(); }
@@ -47,8 +47,8 @@ Result<hal::NodeId> NativeStream::kernel(const hal::KernelLaunch& l, std::span<c
 Result<hal::NodeId> NativeStream::copy(const hal::CopyOp& op, std::span<const hal::NodeId>) {
   return give(target(), [&](hal::Recorder& r, auto deps) { return r.copy(op, deps); });
 }
-Result<hal::NodeId> NativeStream::matmul(const hal::MatMulOp& op, std::span<const hal::NodeId>) {
-  return give(target(), [&](hal::Recorder& r, auto deps) { return r.matmul(op, deps); });
+Result<hal::NodeId> NativeStream::library(const hal::LibraryOp& op, std::span<const hal::NodeId>) {
+  return give(target(), [&](hal::Recorder& r, auto deps) { return r.library(op, deps); });
 }
 Result<hal::NodeId> NativeStream::host_call(std::function<void()> f, std::span<const hal::NodeId>) {
   return give(target(), [&](hal::Recorder& r, auto deps) { return r.host_call(f, deps); });

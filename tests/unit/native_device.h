@@ -19,7 +19,7 @@ class NativeStream : public hal::Stream {
       : inner(std::move(inner)), blocking(blocking) {}
   Result<hal::NodeId> kernel(const hal::KernelLaunch& l, std::span<const hal::NodeId>) override;
   Result<hal::NodeId> copy(const hal::CopyOp& op, std::span<const hal::NodeId>) override;
-  Result<hal::NodeId> matmul(const hal::MatMulOp& op, std::span<const hal::NodeId>) override;
+  Result<hal::NodeId> library(const hal::LibraryOp& op, std::span<const hal::NodeId>) override;
   Result<hal::NodeId> host_call(std::function<void()> f, std::span<const hal::NodeId>) override;
   Result<hal::NodeId> conditional(const hal::ConditionalOp& op, std::span<const hal::NodeId>) override;
   void* native() const override { return const_cast<NativeStream*>(target()); }
@@ -48,8 +48,8 @@ class NativeGraph : public hal::Graph {
   Result<hal::NodeId> copy(const hal::CopyOp& op, std::span<const hal::NodeId> d) override {
     return inner->copy(op, d);
   }
-  Result<hal::NodeId> matmul(const hal::MatMulOp& op, std::span<const hal::NodeId> d) override {
-    return inner->matmul(op, d);
+  Result<hal::NodeId> library(const hal::LibraryOp& op, std::span<const hal::NodeId> d) override {
+    return inner->library(op, d);
   }
   Result<hal::NodeId> host_call(std::function<void()> f, std::span<const hal::NodeId> d) override {
     return inner->host_call(std::move(f), d);
@@ -104,7 +104,7 @@ class NativeDevice : public hal::Device {
   Result<void> read(void* d, const void* s, int64_t n, hal::Stream& t) override;
   Result<void> write(void* d, const void* s, int64_t n, hal::Stream& t) override;
   Result<void> synchronize() override { return inner_->synchronize(); }
-  bool supports(const program::MatMulCall& c) const override { return inner_->supports(c); }
+  bool supports(const program::LibraryCall& c) const override { return inner_->supports(c); }
   int64_t driver_calls() const override { return inner_->driver_calls(); }
 
  private:

@@ -61,9 +61,10 @@ TEST(PassesStructure, each_layer_is_one_step) {
   const Schedule library = plan(mlp(), o);
   ASSERT_EQ(library.program.steps.size(), 4U);
   for (const auto& s : library.program.steps) {
-    EXPECT_EQ(s.kind, program::Step::Kind::MatMul);
-    EXPECT_TRUE(s.matmul.has_bias);
-    EXPECT_EQ(s.matmul.activation, program::MatMulCall::Activation::Relu);
+    EXPECT_EQ(s.kind, program::Step::Kind::Library);
+    const auto& product = std::get<program::MatMulCall>(s.library);
+    EXPECT_TRUE(product.has_bias);
+    EXPECT_EQ(product.activation, program::MatMulCall::Activation::Relu);
   }
   EXPECT_EQ(check(mlp(), o), "");
   o.generated_matmul_max = 1 << 20;

@@ -161,7 +161,7 @@ class Machine {
       if (step.kind == program::Step::Kind::Copy) {
         const Memory from = memory(step.reads[0]), to = memory(step.writes[0]);
         std::memmove(to.at, from.at, static_cast<size_t>(from.size_bytes));
-      } else if (step.kind == program::Step::Kind::MatMul) {
+      } else if (step.kind == program::Step::Kind::Library) {
         matmul(step);
       } else if (step.kind == program::Step::Kind::Launch) {
         launch(step, s_.uses[i]);
@@ -254,7 +254,7 @@ class Machine {
   }
 
   void matmul(const program::Step& step) {
-    const auto& c = step.matmul;
+    const auto& c = std::get<program::MatMulCall>(step.library);
     label_ = step.label;
     const Memory a = memory(step.reads[0]), b = memory(step.reads[1]), to = memory(step.writes[0]);
     for (int64_t p = 0; p < c.batch; ++p)

@@ -160,8 +160,8 @@ Arg scalar_slot(int32_t index, DType dtype) {
 Builder::Builder(const hal::Device& device, std::string name, int64_t n)
     : n_(n), bytes_(n * 4), stride_((n * 4 + 255) / 256 * 256) {
   p_.name = std::move(name);
-  p_.target = device.info().target;
-  p_.codes.push_back(code_for(p_.target));
+  p_.targets = {device.info().target};
+  p_.codes.push_back(code_for(p_.targets[0]));
 }
 Builder& Builder::slots(int count) {
   for (int i = 0; i < count; ++i) {
@@ -244,8 +244,8 @@ Builder& Builder::fault(int64_t index, int64_t extent, uint8_t kind) {
 }
 Builder& Builder::matmul(program::MatMulCall call, Ref a, Ref b, Ref c) {
   program::Step s;
-  s.kind = program::Step::Kind::MatMul;
-  s.matmul = call;
+  s.kind = program::Step::Kind::Library;
+  s.library = call;
   s.reads = {a, b};
   s.writes = {c};
   p_.steps.push_back(std::move(s));

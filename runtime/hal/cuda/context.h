@@ -149,7 +149,7 @@ class CudaStream final : public Stream {
   ~CudaStream() override;
   Result<NodeId> kernel(const KernelLaunch& launch, std::span<const NodeId> deps) override;
   Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override;
-  Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override;
+  Result<NodeId> library(const LibraryOp& op, std::span<const NodeId> deps) override;
   Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override;
   Result<NodeId> conditional(const ConditionalOp& op, std::span<const NodeId> deps) override;
   void* native() const override { return stream_; }

@@ -139,12 +139,12 @@ class CudaDevice : public Device {
     return GK_CU(*context_, cuCtxSynchronize);
   }
 
-  bool supports(const program::MatMulCall& call) const override {
+  bool supports(const program::LibraryCall& call) const override {
     library::CublasLt* blas = context_->blas();
     if (blas == nullptr || !context_->bind()) return false;
     Relaxed relaxed(*context_);
     std::lock_guard lock(context_->library_mutex());
-    return blas->supports(call);
+    return blas->supports(std::get<program::MatMulCall>(call));
   }
 
   Result<std::string> assemble(std::string_view ptx) override { return cuda::assemble(*context_, ptx); }

@@ -99,7 +99,7 @@ Result<CUuserObject> retain_object(State& s, void* object, void (*disarm)(void*)
 // The operations, into the graph itself or a body of it.
 Result<NodeId> add_kernel(State& s, CUgraph in, const KernelLaunch& launch, std::span<const NodeId> deps);
 Result<NodeId> add_copy(State& s, CUgraph in, const CopyOp& op, std::span<const NodeId> deps);
-Result<NodeId> add_matmul(State& s, CUgraph in, const MatMulOp& op, std::span<const NodeId> deps);
+Result<NodeId> add_library(State& s, CUgraph in, const LibraryOp& op, std::span<const NodeId> deps);
 Result<NodeId> add_host_call(State& s, CUgraph in, std::function<void()> f, std::span<const NodeId> deps);
 Result<NodeId> add_conditional(State& s, CUgraph in, const ConditionalOp& op, std::span<const NodeId> deps);
 /// A handle that no conditional node uses may make a graph useless: gives each such one a node that never
@@ -133,8 +133,8 @@ class CudaRecorder : public Base {
   Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override {
     return add_copy(*state_, in_, op, deps);
   }
-  Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override {
-    return add_matmul(*state_, in_, op, deps);
+  Result<NodeId> library(const LibraryOp& op, std::span<const NodeId> deps) override {
+    return add_library(*state_, in_, op, deps);
   }
   Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override {
     return add_host_call(*state_, in_, std::move(f), deps);

@@ -69,10 +69,10 @@ class CudaGraphExec : public GraphExec {
     return GK_CU(c, cuGraphExecMemcpyNodeSetParams, exec_, n, &p, c.handle);
   }
 
-  Result<void> set_matmul(NodeId, const MatMulOp&) override {
+  Result<void> set_library(NodeId, const LibraryOp&) override {
     return fail(ErrorKind::Unsupported, "E0405", "a library's nodes cannot be set on this device");
   }
-  bool can_set_matmul() const override { return false; }
+  bool can_set_library() const override { return false; }
 
   Result<void> update(Graph& g) override {
     GK_CHECK(alive());

@@ -21,7 +21,7 @@ Result<void> take_workspace(State& s) {
 }
 
 /// All that the library allocates or loads happens before a capture begins.
-Result<void> prepare(State& s, library::CublasLt& blas, const MatMulOp& op, CUstream stream) {
+Result<void> prepare(State& s, library::CublasLt& blas, const library::MatMulOp& op, CUstream stream) {
   Context& c = *s.context;
   GK_TRY(const int64_t needed, blas.prepare(op));
   if (needed > 0) GK_CHECK(take_workspace(s));
@@ -117,7 +117,8 @@ Result<NodeId> capture_along(State& s, CUstream stream, const std::function<Resu
 
 }  // namespace
 
-Result<NodeId> add_matmul(State& s, CUgraph in, const MatMulOp& op, std::span<const NodeId> deps) {
+Result<NodeId> add_library(State& s, CUgraph in, const LibraryOp& call, std::span<const NodeId> deps) {
+  const library::MatMulOp op = library::matmul_of(call);
   std::lock_guard state_lock(s.mutex);
   Context& c = *s.context;
   GK_CHECK(s.check_usable());

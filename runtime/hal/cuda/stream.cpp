@@ -122,7 +122,8 @@ Result<NodeId> CudaStream::copy(const CopyOp& op, std::span<const NodeId>) {
   return 0;
 }
 
-Result<NodeId> CudaStream::matmul(const MatMulOp& op, std::span<const NodeId>) {
+Result<NodeId> CudaStream::library(const LibraryOp& call, std::span<const NodeId>) {
+  const library::MatMulOp op = library::matmul_of(call);
   GK_CHECK(context_->bind());
   library::CublasLt* blas = context_->blas();
   if (blas == nullptr) return fail(ErrorKind::Device, "E0507", "cuBLASLt was not found");

@@ -81,9 +81,9 @@ class HostDevice : public Device {
     return {};
   }
 
-  bool supports(const program::MatMulCall& call) const override {
+  bool supports(const program::LibraryCall& call) const override {
     const library::HostBlas* blas = library::HostBlas::get();
-    return blas != nullptr && blas->supports(call);
+    return blas != nullptr && blas->supports(std::get<program::MatMulCall>(call));
   }
 
   int64_t driver_calls() const override { return shared_->driver_calls.load(std::memory_order_relaxed); }

@@ -61,8 +61,8 @@ class HostRecorder : public Base {
   Result<NodeId> copy(const CopyOp& op, std::span<const NodeId> deps) override {
     return recorded_->add(sequence_, Op{op}, deps);
   }
-  Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override {
-    GK_TRY(MatMulWork work, make_matmul(op));
+  Result<NodeId> library(const LibraryOp& op, std::span<const NodeId> deps) override {
+    GK_TRY(LibraryWork work, make_library(op));
     return recorded_->add(sequence_, Op{work}, deps);
   }
   Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override {
@@ -131,14 +131,14 @@ class HostGraphExec : public GraphExec {
     replace(node, Op{op});
     return {};
   }
-  Result<void> set_matmul(NodeId node, const MatMulOp& op) override {
+  Result<void> set_library(NodeId node, const LibraryOp& op) override {
     shared_->count();
-    GK_CHECK(check<MatMulWork>(node));
-    GK_TRY(MatMulWork work, make_matmul(op));
+    GK_CHECK(check<LibraryWork>(node));
+    GK_TRY(LibraryWork work, make_library(op));
     replace(node, Op{work});
     return {};
   }
-  bool can_set_matmul() const override { return true; }
+  bool can_set_library() const override { return true; }
   Result<void> update(Graph& g) override;
   Result<void> upload(Stream& s) override {
     shared_->count();

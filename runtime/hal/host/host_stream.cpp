@@ -203,9 +203,9 @@ Result<NodeId> HostStream::copy(const CopyOp& op, std::span<const NodeId>) {
   return 0;
 }
 
-Result<NodeId> HostStream::matmul(const MatMulOp& op, std::span<const NodeId>) {
+Result<NodeId> HostStream::library(const LibraryOp& op, std::span<const NodeId>) {
   shared_->count();
-  GK_TRY(MatMulWork work, make_matmul(op));
+  GK_TRY(LibraryWork work, make_library(op));
   submit(Op{work});
   return 0;
 }

@@ -31,13 +31,13 @@ Result<KernelOp> make_kernel(const KernelLaunch& launch) {
   return op;
 }
 
-Result<MatMulWork> make_matmul(const MatMulOp& op) {
+Result<LibraryWork> make_library(const LibraryOp& op) {
   const library::HostBlas* blas = library::HostBlas::get();
-  if (blas == nullptr || !blas->supports(*op.call)) {
+  if (blas == nullptr || !blas->supports(std::get<program::MatMulCall>(*op.call))) {
     return fail(ErrorKind::Device, "E0507", "no host library does this matrix product");
   }
   GK_CHECK(blas->ready());
-  return MatMulWork{*op.call, op.a, op.b, op.bias, op.c};
+  return LibraryWork{*op.call, op};
 }
 
 Result<HostCall> make_host_call(std::function<void()> f) {
@@ -73,11 +73,13 @@ static void run(const CopyOp& op, Workers& workers) {
   });
 }
 
-static void run(const MatMulWork& op, Workers& workers) {
+static void run(const LibraryWork& work, Workers& workers) {
   const library::HostBlas::ForEach for_each = [&](int64_t count, const std::function<void(int64_t)>& body) {
     workers.for_each(count, body);
   };
-  library::HostBlas::get()->run({&op.call, op.a, op.b, op.bias, op.c}, for_each);
+  LibraryOp op = work.op;
+  op.call = &work.call;
+  library::HostBlas::get()->run(library::matmul_of(op), for_each);
 }
 
 static void run(const HostCall& op, Workers&) { (*op.f)(); }
@@ -86,8 +88,8 @@ static void run(const Conditional&, Workers&) {}
 int64_t work_of(const Op& op) {
   if (const auto* kernel = std::get_if<KernelOp>(&op)) return kernel->items <= 0 ? 0 : kernel->work;
   if (const auto* copy = std::get_if<CopyOp>(&op)) return copy->size_bytes / 8;
-  if (const auto* product = std::get_if<MatMulWork>(&op)) {
-    const program::MatMulCall& c = product->call;
+  if (const auto* library = std::get_if<LibraryWork>(&op)) {
+    const auto& c = std::get<program::MatMulCall>(library->call);
     const double work = static_cast<double>(c.m) * static_cast<double>(c.n) * static_cast<double>(c.k) *
                         static_cast<double>(c.batch) / 4;
     return work < 1e9 ? static_cast<int64_t>(work) : -1;

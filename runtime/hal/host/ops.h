@@ -25,12 +25,9 @@ struct KernelOp {
   int64_t work = -1;  // as LaunchDims::work
   std::unique_ptr<void*[]> params;
 };
-struct MatMulWork {
-  program::MatMulCall call;
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* bias = nullptr;
-  void* c = nullptr;
+struct LibraryWork {
+  program::LibraryCall call;
+  LibraryOp op;  // but for its call
 };
 struct HostCall {
   std::shared_ptr<const std::function<void()>> f;
@@ -41,7 +38,7 @@ struct Conditional {
   const void* condition = nullptr;
   int32_t bodies[2] = {-1, -1};  // -1: none
 };
-using Op = std::variant<KernelOp, CopyOp, MatMulWork, HostCall, Conditional>;
+using Op = std::variant<KernelOp, CopyOp, LibraryWork, HostCall, Conditional>;
 using Ops = std::vector<std::shared_ptr<const Op>>;
 
 /// Errors: Device E0506 where the function is not one of the host's.
@@ -50,7 +47,7 @@ Result<HostEntry> entry_of(const KernelLaunch& launch);
 Result<KernelOp> make_kernel(const KernelLaunch& launch);
 /// Errors: Device E0507 where no library on this machine does it, OutOfMemory E0601 where the library would
 /// find no memory to work in.
-Result<MatMulWork> make_matmul(const MatMulOp& op);
+Result<LibraryWork> make_library(const LibraryOp& op);
 /// Errors: Device E0506 where there is no function.
 Result<HostCall> make_host_call(std::function<void()> f);
 /// "kernel", "copy", …

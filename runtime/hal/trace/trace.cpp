@@ -89,9 +89,6 @@ std::string text(const KernelLaunch& l) {
   return fmt::format("grid={}x{}x{} block={}x{}x{} items={} params={}", d.grid[0], d.grid[1], d.grid[2],
                      d.block[0], d.block[1], d.block[2], d.items, l.params.size());
 }
-std::string text(const program::MatMulCall& c) {
-  return fmt::format("{} {}x{}x{} batch={}", gk::name(c.dtype), c.m, c.n, c.k, c.batch);
-}
 
 class TraceModule : public Module {
  public:
@@ -151,9 +148,9 @@ class TraceRecorder : public Base {
     GK_CHECK(log_->call(verb_ + " copy", op.size_bytes));
     return target_->copy(op, deps);
   }
-  Result<NodeId> matmul(const MatMulOp& op, std::span<const NodeId> deps) override {
-    GK_CHECK(log_->call(verb_ + " matmul", 0, text(*op.call)));
-    return target_->matmul(op, deps);
+  Result<NodeId> library(const LibraryOp& op, std::span<const NodeId> deps) override {
+    GK_CHECK(log_->call(fmt::format("{} {}", verb_, program::name(*op.call)), 0, text(*op.call)));
+    return target_->library(op, deps);
   }
   Result<NodeId> host_call(std::function<void()> f, std::span<const NodeId> deps) override {
     GK_CHECK(log_->call(verb_ + " host call"));
@@ -240,11 +237,11 @@ class TraceExec : public GraphExec {
     GK_CHECK(call("set copy", op.size_bytes));
     return inner_->set_copy(node, op);
   }
-  Result<void> set_matmul(NodeId node, const MatMulOp& op) override {
-    GK_CHECK(call("set matmul", 0, text(*op.call)));
-    return inner_->set_matmul(node, op);
+  Result<void> set_library(NodeId node, const LibraryOp& op) override {
+    GK_CHECK(call(fmt::format("set {}", program::name(*op.call)), 0, text(*op.call)));
+    return inner_->set_library(node, op);
   }
-  bool can_set_matmul() const override { return inner_ != nullptr && inner_->can_set_matmul(); }
+  bool can_set_library() const override { return inner_ != nullptr && inner_->can_set_library(); }
   Result<void> update(Graph& g) override;
   Result<void> upload(Stream& s) override {
     GK_CHECK(call("upload graph"));
@@ -403,7 +400,7 @@ class Tracer : public TraceDevice {
     GK_CHECK(inner_->synchronize());
     return asked;
   }
-  bool supports(const program::MatMulCall& call) const override { return inner_->supports(call); }
+  bool supports(const program::LibraryCall& call) const override { return inner_->supports(call); }
   Result<std::string> assemble(std::string_view ptx) override { return inner_->assemble(ptx); }
   int64_t driver_calls() const override { return log_->count(); }
 
