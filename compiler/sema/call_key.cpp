@@ -65,7 +65,13 @@ void CallKey::array(const ArrayPtr& a) {
 void CallKey::literal(const ArrayData& a) {
   text += 'L';
   word(ir::to_string(a.type));
-  for (const Scalar& s : a.literal->values) bits(s);
+  const LiteralValues& values = a.literal->values;
+  if (values.identity()) {  // of a tree, which its file keeps
+    number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(values.identity())));
+    number(values.is_negated());
+    return;
+  }
+  for (size_t i = 0; i < values.size(); ++i) bits(values[i]);
 }
 
 void CallKey::type(const Value& v) {

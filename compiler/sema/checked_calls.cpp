@@ -95,10 +95,12 @@ void CheckedCall::add(const Value& v) {
 // Whether its numbers fit where they go depends on each of them.
 void CheckedCall::add_literal(const HostLiteral& l) {
   uint64_t mixed = l.known;
-  for (const Scalar& s : l.values)
+  for (size_t i = 0; i < l.values.size(); ++i) {
+    const Scalar s = l.values[i];
     for (uint64_t part :
          {static_cast<uint64_t>(s.dtype), static_cast<uint64_t>(s.i), std::bit_cast<uint64_t>(s.f)})
       mixed = (mixed ^ (part + 0x9e3779b97f4a7c15)) * 0xff51afd7ed558ccd + (mixed >> 29);
+  }
   key_ += fmt::format("l{}:", mixed);
 }
 

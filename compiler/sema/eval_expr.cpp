@@ -345,23 +345,14 @@ Result<Value> Evaluator::eval_fstring(const Expr& e, const ScopePtr& scope) {
 }
 
 // A long literal of plain numbers: what literal_of() makes of its elements.
-static Value number_array(const syntax::NumberArray& n, DType default_float) {
+static Value number_array(const std::shared_ptr<const syntax::NumberArray>& n, DType default_float) {
   auto l = std::make_shared<HostLiteral>();
-  for (const int64_t d : n.shape) l->shape.push_back(d);
+  for (const int64_t d : n->shape) l->shape.push_back(d);
   l->constant = true;
-  bool floats = false, large = false;
-  for (const auto& x : n.numbers) floats = floats || x.is_float;
-  l->values.reserve(n.numbers.size());
-  for (const auto& x : n.numbers) {
-    const Scalar whole = x.negative ? Scalar::of_int(static_cast<int64_t>(0 - x.integer))
-                                    : host_number(Scalar{DType::U64, static_cast<int64_t>(x.integer), 0});
-    const double real = x.negative ? -x.real : x.real;
-    const Scalar s = x.is_float ? Scalar{DType::F64, 0, real} : floats ? whole.cast(DType::F64) : whole;
-    large = large || s.dtype == DType::U64;
-    l->values.push_back(s);
-  }
+  l->values = LiteralValues(n);
   auto a = std::make_shared<ArrayData>();
-  a->type = ir::Type::of(floats ? default_float : large ? DType::U64 : DType::I64, l->shape);
+  const DType whole = l->values.any_large() ? DType::U64 : DType::I64;
+  a->type = ir::Type::of(l->values.any_float() ? default_float : whole, l->shape);
   a->literal = std::move(l);
   return Value::of_array(a);
 }
@@ -369,7 +360,7 @@ static Value number_array(const syntax::NumberArray& n, DType default_float) {
 Result<Value> Evaluator::eval_array_literal(const Expr& e, const ScopePtr& scope) {
   if (e.numbers) {
     GK_CHECK(poll(e.span));
-    return number_array(*e.numbers, default_float_);
+    return number_array(e.numbers, default_float_);
   }
   if (e.elements.empty())
     return fail(make_error(ErrorKind::Type, "E0211", "an empty array literal has no dtype", e.span)

@@ -99,14 +99,10 @@ Result<Value> Evaluator::negated_literal(const Value& v, Span span) {
   l->origins.clear();
   auto a = std::make_shared<ArrayData>();
   a->type = v.array->type;
-  bool large = false;
-  for (Scalar& s : l->values) {
-    auto r = host_apply(ir::Op::Neg, std::array{s});
-    if (!r) return fail(std::move(r.error()).at(span));
-    s = *r;
-    large = large || s.dtype == DType::U64;
-  }
-  if (is_integer(a->type.dtype)) a->type.dtype = large ? DType::U64 : DType::I64;
+  auto values = v.array->literal->values.negated();
+  if (!values) return fail(std::move(values.error()).at(span));
+  l->values = std::move(*values);
+  if (is_integer(a->type.dtype)) a->type.dtype = l->values.any_large() ? DType::U64 : DType::I64;
   a->literal = std::move(l);
   return Value::of_array(a);
 }
@@ -235,7 +231,7 @@ Result<Value> Evaluator::literal_of(const std::vector<Value>& items, const synta
         l->origins.resize(l->values.size());
         l->origins.insert(l->origins.end(), part.origins.begin(), part.origins.end());
       }
-      l->values.insert(l->values.end(), part.values.begin(), part.values.end());
+      l->values.add(part.values);
       l->known = l->known && part.known;
       l->constant = l->constant && part.constant;
     } else {
@@ -243,22 +239,21 @@ Result<Value> Evaluator::literal_of(const std::vector<Value>& items, const synta
         l->origins.resize(l->values.size());
         l->origins.push_back(v.scalar.shared_origin());
       }
-      l->values.push_back(v.scalar.peek());
+      l->values.add(v.scalar.peek());
       l->known = l->known && v.known;
       l->constant = l->constant && v.constant;
     }
   }
   if (!l->origins.empty()) l->origins.resize(l->values.size());
-  const auto any = [&](auto is) { return std::any_of(l->values.begin(), l->values.end(), is); };
-  if (any([](const Scalar& s) { return s.is_float(); })) {
+  if (l->values.any_float()) {
     // An integer among floats is rounded twice, here and where it meets a dtype: it is one of its kind.
     for (size_t i = 0; i < l->origins.size(); ++i)
       if (l->origins[i] && !l->values[i].is_float()) std::exchange(l->origins[i], nullptr)->read();
-    for (Scalar& s : l->values) s = s.cast(DType::F64);
+    l->values.to_floats();
     a->type.dtype = default_float_;
   } else {
-    const bool large = any([](const Scalar& s) { return s.dtype == DType::U64; });
-    a->type.dtype = is_bool(l->values[0].dtype) ? DType::Bool : large ? DType::U64 : DType::I64;
+    const DType whole = l->values.any_large() ? DType::U64 : DType::I64;
+    a->type.dtype = is_bool(l->values[0].dtype) ? DType::Bool : whole;
   }
   a->literal = std::move(l);
   return Value::of_array(a);
@@ -307,12 +302,17 @@ Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool conve
   if (!of_call)
     for (const auto& o : l.origins)
       if (o) o->read();
+  const bool is_long = l.values.size() > kMostInline;
+  const bool kept = a->bound && !capturing();  // a parameter's is asked for again
+  const auto before = l.uploaded.find(t);
+  const bool makes =
+      is_long && l.known && running() && !(kept && before != l.uploaded.end() && before->second);
+  interp::Array made = interp::Array::zeros(t, makes ? l.shape : Shape{0});
   std::vector<HostScalar> values;
   if (l.known) {
-    values.reserve(l.values.size());
     for (size_t i = 0; i < l.values.size(); ++i) {
       if (i % kPollEvery == 0) GK_CHECK(poll(span));
-      const Scalar& s = l.values[i];
+      const Scalar s = l.values[i];
       if (of_call && l.origins[i]) {
         Value number = Value::host(s);
         number.scalar = HostScalar(s, l.origins[i]);
@@ -322,19 +322,16 @@ Result<ArrayPtr> Evaluator::literal_array(const ArrayPtr& a, DType t, bool conve
       }
       auto v = convert ? Result<Scalar>(s.cast(t)) : host_fit(s, t);
       if (!v) return fail(fitting_help(std::move(v.error()).at(span), s, t, nullptr));
-      values.push_back(*v);
+      if (makes) made.set(static_cast<int64_t>(i), *v);
+      if (!is_long) values.push_back(*v);
     }
   }
   if (!running()) return trace_->pending(type, -1);
-  if (values.size() > kMostInline) {
+  if (is_long) {
+    if (!kept) return constant_array(made, span);
     auto& known = l.uploaded[t];
-    if (!a->bound || capturing() || !known) {
-      interp::Array made = interp::Array::zeros(t, l.shape);
-      for (size_t i = 0; i < values.size(); ++i) made.set(static_cast<int64_t>(i), values[i]);
-      GK_TRY(auto fresh, constant_array(made, span));
-      // A parameter's is asked for again.
-      if (!a->bound || capturing()) return fresh;
-      known = fresh;
+    if (!known) {
+      GK_TRY(known, constant_array(made, span));
     }
     GK_TRY(auto id, value_of(known, span));
     return trace_->pending(type, id);

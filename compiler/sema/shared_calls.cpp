@@ -80,7 +80,13 @@ void SharedCalls::Now::add(const Value& v) {
     case VKind::Array: {
       if (v.is_literal()) {
         usable_ = usable_ && v.array->literal->origins.empty();
-        for (const Scalar& s : v.array->literal->values) {
+        const LiteralValues& values = v.array->literal->values;
+        if (values.identity()) {  // of a tree, which lives longer than the unit
+          number(key_, address(values.identity()));
+          number(key_, values.is_negated());
+        }
+        for (size_t i = 0; !values.identity() && i < values.size(); ++i) {
+          const Scalar s = values[i];
           key_ += static_cast<char>(s.dtype);
           number(key_, s.i);
           number(key_, std::bit_cast<int64_t>(s.f));

@@ -13,6 +13,7 @@
 
 #include "compiler/ir/module.h"
 #include "compiler/sema/host_scalar.h"
+#include "compiler/sema/literal_values.h"
 #include "compiler/syntax/ast.h"
 #include "runtime/base/dtype.h"
 
@@ -57,7 +58,7 @@ using StoragePtr = std::shared_ptr<Storage>;
 /// it meets one, an operation or a name. Then its values are rounded once.
 struct HostLiteral {
   Shape shape;
-  std::vector<Scalar> values;  // host numbers of one kind, see host_number.h
+  LiteralValues values;  // host numbers of one kind, see host_number.h
   std::vector<std::shared_ptr<const Origin>>
       origins;                                 // of the values, where some come from a call; else empty
   bool known = true;                           // false before running, where a value depends on what runs

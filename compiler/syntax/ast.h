@@ -119,8 +119,10 @@ enum class ExprKind : uint8_t {
   Type,
 };
 
-/// A long array literal of plain numbers: see number_array.h.
-struct NumberArray {
+/// A long array literal of plain numbers: see number_array.h. A number takes four bytes, or eight where one
+/// needs them.
+class NumberArray {
+ public:
   struct Number {
     union {
       uint64_t integer = 0;  // without its sign
@@ -129,7 +131,21 @@ struct NumberArray {
     bool is_float = false, negative = false;
   };
   std::vector<int64_t> shape;
-  std::vector<Number> numbers;  // row by row
+
+  size_t size() const { return short_.size() + long_.size(); }
+  bool has_floats() const { return !floats_.empty(); }
+  size_t bytes() const {
+    return short_.size() * sizeof short_[0] + long_.size() * sizeof long_[0] +
+           (floats_.size() + negatives_.size()) / 8;
+  }
+  Number operator[](size_t i) const;  // row by row
+  void add(const Number& n);
+  void added() { short_.shrink_to_fit(), long_.shrink_to_fit(); }
+
+ private:
+  std::vector<uint32_t> short_;           // all of them, or …
+  std::vector<uint64_t> long_;            // … all of them
+  std::vector<bool> floats_, negatives_;  // empty: none is
 };
 
 struct Param {

@@ -13,15 +13,18 @@
 namespace gk::syntax {
 
 /// Parses the text of one f-string expression (bytes [base, base + text.size()) of the file).
-ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::vector<Error>& errors);
+/// Adds its tokens to `count`.
+ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::vector<Error>& errors,
+                       size_t& count);
 
 class Builder final : public antlr::GkParserBaseVisitor {
  public:
   using P = antlr::GkParser;
   Builder(const TokenList& tokens, std::string_view text, int32_t file, uint32_t base,
-          std::vector<Error>& errors)
-      : tokens_(tokens), text_(text), file_(file), base_(base), errors_(errors) {}
+          std::vector<Error>& errors, Stop& stop)
+      : tokens_(tokens), text_(text), file_(file), base_(base), errors_(errors), stop_(stop) {}
 
+  /// Throws Stopped.
   StmtPtr line(P::LineContext* c);
   ExprPtr expr(P::ExprContext* c);
   std::unique_ptr<Block> block(P::BlockContext* c);
@@ -123,10 +126,14 @@ class Builder final : public antlr::GkParserBaseVisitor {
   int32_t file_;
   uint32_t base_;
   std::vector<Error>& errors_;
+  Stop& stop_;
   // What the last visit made. left_ is the operand already built for a left-recursive expression.
   ExprPtr expr_, left_;
   StmtPtr stmt_;
   TypePtr type_;
+  // The f-strings of a line: where the last one ended, and the tokens in all of them.
+  uint32_t fstring_end_ = 0;
+  size_t in_fstrings_ = 0;
 };
 
 }  // namespace gk::syntax

@@ -44,6 +44,7 @@ std::string Builder::doc(antlr4::ParserRuleContext* c) const {
 }
 
 StmtPtr Builder::line(P::LineContext* c) {
+  if (stop_.wanted()) throw Stopped{};
   if (c->stmt() == nullptr) return nullptr;
   c->stmt()->accept(this);
   StmtPtr s = std::move(stmt_);

@@ -203,7 +203,7 @@ class Dumper {
       case ExprKind::TupleLit:
         out_ += e.kind == ExprKind::ArrayLit ? "(array" : "(tuple";
         for (const ExprPtr& x : e.elements) child(x.get());
-        if (e.numbers) out_ += fmt::format(" {} numbers", e.numbers->numbers.size());
+        if (e.numbers) out_ += fmt::format(" {} numbers", e.numbers->size());
         break;
       case ExprKind::Range:
         out_ += "(..";

@@ -29,11 +29,13 @@ constexpr Explanation kRows[] = {
      "the gk "
      "spelling.",
      "if x = 3 { print(x) }", "if x == 3 { print(x) }"},
-    {"E0105", "nested too deeply",
+    {"E0105", "nested too deeply, or too much in one line",
      "Brackets, blocks, prefix operators and chains of operators are limited (200 levels of brackets, 600 of "
-     "expressions, 200 `else if`, 2000 operators in one expression) so that no text, however odd, can "
-     "exhaust the "
-     "compiler's stack. Programs written by hand stay far below; generated ones can use arrays and loops.",
+     "expressions, 200 `else if`, 2000 operators in one expression), and so are the words and signs of one "
+     "line "
+     "(100000, where a long array of plain numbers counts as one), so that no text, however odd, can exhaust "
+     "the compiler's stack or memory. Programs written by hand stay far below; generated ones can use arrays "
+     "and loops.",
      "let s = x0 + x1 + x2  # … and 3000 more", "let s = sum(stack(xs))"},
     {"E0106", "a malformed number or expression",
      "The words are right but do not make sense together: a number with an unknown suffix or too large for "

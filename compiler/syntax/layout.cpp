@@ -69,6 +69,9 @@ class Layout {
   TokenList run() {
     frames_.push_back({});
     for (at_ = 0; raw_.tokens[at_].type != kEnd && !out_.too_deep; ++at_) step(raw_.tokens[at_]);
+    // A mistake in what was read says more.
+    if (raw_.cut && !out_.too_deep) out_.errors.push_back(std::move(*raw_.cut));
+    out_.too_deep = out_.too_deep || raw_.cut;
     finish();
     if (!out_.too_deep) retag();
     return std::move(out_);

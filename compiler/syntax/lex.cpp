@@ -1,11 +1,11 @@
 #include <antlr4-runtime.h>
 
-#include <algorithm>
 #include <cctype>
 
 #include "GkLexer.h"
 #include "compiler/syntax/number_array.h"
 #include "compiler/syntax/parse.h"
+#include "compiler/syntax/streams.h"
 #include "compiler/syntax/tokens.h"
 #include "compiler/syntax/utf8.h"
 #include "fmt/format.h"
@@ -14,18 +14,6 @@ namespace gk::syntax {
 namespace {
 
 using antlr::GkLexer;
-
-/// Code point index -> byte offset. Empty when the text is ASCII, where both are equal.
-std::vector<uint32_t> byte_offsets(std::string_view text) {
-  std::vector<uint32_t> offsets;
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; }))
-    return offsets;
-  offsets.reserve(text.size());
-  for (uint32_t i = 0; i < text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) offsets.push_back(i);
-  offsets.push_back(static_cast<uint32_t>(text.size()));
-  return offsets;
-}
 
 bool is_quote(uint32_t c) { return c == '\'' || c == 0x201C || c == 0x201D || c == 0x2018 || c == 0x2019; }
 
@@ -104,21 +92,19 @@ bool closes(int t) { return t == GkLexer::RPAREN || t == GkLexer::RBRACK || t ==
 
 }  // namespace
 
+Error too_many_in_line(Span span) {
+  return syntax_error("E0105", fmt::format("more than {} words and signs in one line", kMaxInLine), span)
+      .help("break the line; long tables are better read from a file, with `load`");
+}
+
 RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
   RawTokens out;
-  const std::vector<uint32_t> offsets = byte_offsets(text);
-  auto byte_of = [&](size_t index) {
-    return offsets.empty() ? static_cast<uint32_t>(index) : offsets[index];
-  };
-  auto index_of = [&](size_t byte) {
-    if (offsets.empty()) return byte;
-    return static_cast<size_t>(std::lower_bound(offsets.begin(), offsets.end(), byte) - offsets.begin());
-  };
-  antlr4::ANTLRInputStream input{std::string(text)};
+  TextStream input(text);
   GkLexer lexer(&input);
   lexer.removeErrorListeners();
 
-  int depth = 0;
+  int depth = 0, in_line = 0;
+  uint32_t line_begin = base;
   std::string doc;
   int newlines_since_doc = 0;
   int previous = GkLexer::NEWLINE;
@@ -132,7 +118,14 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
       out.too_deep = true;
       break;
     }
-    Token t{type, base + byte_of(token->getStartIndex()), base + byte_of(token->getStopIndex() + 1), 0};
+    in_line = type == GkLexer::NEWLINE ? 0 : in_line + 1;
+    if (in_line > kMaxInLine) {
+      out.cut = too_many_in_line({file, base + static_cast<uint32_t>(token->getStartIndex()),
+                                  base + static_cast<uint32_t>(token->getStopIndex() + 1)});
+      break;
+    }
+    Token t{type, base + static_cast<uint32_t>(token->getStartIndex()),
+            base + static_cast<uint32_t>(token->getStopIndex() + 1), 0};
     std::string_view slice = text.substr(t.begin - base, t.end - t.begin);
     Span span{file, t.begin, t.end};
     switch (type) {
@@ -152,7 +145,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
             out.errors.push_back(
                 unknown_character(text.substr(t.begin - base, length), {file, t.begin, t.end}, '\0'));
           t.type = type = GkLexer::STRING;
-          input.seek(index_of(t.end - base));
+          input.seek(t.end - base);
           break;
         }
         // A run of the same kind of rubbish is one mistake.
@@ -164,10 +157,8 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
         }
         Error e = unknown_character(slice, span, before);
         // So are the two quotes of a string.
-        bool repeated =
-            !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&
-            text.substr(out.errors.back().span.begin - base, t.begin - out.errors.back().span.begin)
-                    .find('\n') == std::string_view::npos;
+        bool repeated = !out.errors.empty() && !e.helps.empty() && out.errors.back().helps == e.helps &&
+                        out.errors.back().span.begin >= line_begin;
         if (!repeated && out.errors.size() < kMaxErrors) out.errors.push_back(std::move(e));
         continue;
       }
@@ -180,9 +171,7 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
         e.helps.push_back("close it with `\"`; a line break inside a string is written \\n");
         if (out.errors.size() < kMaxErrors) out.errors.push_back(std::move(e));
         // Go on at the line's end: the lexer would otherwise try every later quote as a start.
-        size_t index = token->getStopIndex() + 1;
-        while (byte_of(index) < stop) ++index;
-        input.seek(index);
+        input.seek(stop);
         break;
       }
       case GkLexer::LBRACK: {
@@ -191,10 +180,11 @@ RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop) {
         if (!length) break;
         t.type = type = GkLexer::NUMBER_ARRAY;
         t.end = t.begin + static_cast<uint32_t>(*length);
-        input.seek(index_of(t.end - base));
+        input.seek(t.end - base);
         break;
       }
       case GkLexer::NEWLINE:
+        line_begin = t.end;
         if (!doc.empty() && ++newlines_since_doc > 1) doc.clear();
         break;
       default: break;

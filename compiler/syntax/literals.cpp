@@ -185,6 +185,9 @@ void Builder::fstring(Expr& e, Span s) {
   std::string part;
   uint32_t end = s.end - 1;
   uint32_t run = s.begin + 2;  // start of text not yet in `part`
+  const uint32_t before = std::min(std::max(fstring_end_, base_), s.begin);
+  if (text_.substr(before - base_, s.begin - before).find('\n') != std::string_view::npos) in_fstrings_ = 0;
+  fstring_end_ = s.end;
   auto at = [&](uint32_t i) { return i < end ? text_[i - base_] : '\0'; };
   for (uint32_t i = run; i < end;) {
     char c = at(i);
@@ -225,11 +228,15 @@ void Builder::fstring(Expr& e, Span s) {
     uint32_t stop = colon != 0 ? colon : i;
     std::string_view inner = text_.substr(open + 1 - base_, stop - open - 1);
     ExprPtr value;
+    if (in_fstrings_ > static_cast<size_t>(kMaxInLine)) {
+      report(too_many_in_line({file_, open, i + 1}));
+      return;
+    }
     if (inner.find_first_not_of(" \t") == std::string_view::npos) {
       report(syntax_error("E0103", "an empty `{}` in an f-string", {file_, open, i + 1})
                  .help("put an expression inside, or write `{{}}` for the braces themselves"));
     } else {
-      value = parse_fragment(inner, file_, open + 1, errors_);
+      value = parse_fragment(inner, file_, open + 1, errors_, in_fstrings_);
     }
     if (value == nullptr) {
       value = std::make_unique<Expr>();

@@ -1,5 +1,6 @@
 #include "compiler/syntax/number_array.h"
 
+#include <bit>
 #include <charconv>
 
 namespace gk::syntax {
@@ -16,7 +17,10 @@ class Scanner {
 
   std::optional<size_t> run() {
     if (!array(0) || count_ < kFewNumbers) return std::nullopt;
-    if (out_) out_->shape = std::move(shape_);
+    if (out_) {
+      out_->shape = std::move(shape_);
+      out_->added();
+    }
     return at_;
   }
 
@@ -89,7 +93,7 @@ class Scanner {
       if (n.negative && n.integer > uint64_t{1} << 63) return false;
     }
     ++count_;
-    if (out_) out_->numbers.push_back(n);
+    if (out_) out_->add(n);
     return true;
   }
 
@@ -104,6 +108,34 @@ class Scanner {
 
 std::optional<size_t> scan_number_array(std::string_view text, NumberArray* out) {
   return Scanner(text, out).run();
+}
+
+NumberArray::Number NumberArray::operator[](size_t i) const {
+  Number n;
+  n.integer = long_.empty() ? short_[i] : long_[i];
+  n.negative = !negatives_.empty() && negatives_[i];
+  n.is_float = !floats_.empty() && floats_[i];
+  if (n.is_float) n.real = std::bit_cast<double>(n.integer);
+  return n;
+}
+
+void NumberArray::add(const Number& n) {
+  const size_t at = size();
+  const uint64_t bits = n.is_float ? std::bit_cast<uint64_t>(n.real) : n.integer;
+  if (long_.empty() && bits > UINT32_MAX) {
+    long_.assign(short_.begin(), short_.end());
+    short_ = {};
+  }
+  if (long_.empty() && bits <= UINT32_MAX)
+    short_.push_back(static_cast<uint32_t>(bits));
+  else
+    long_.push_back(bits);
+  const auto mark = [&](std::vector<bool>& flags, bool flag) {
+    if (flag && flags.empty()) flags.resize(at);
+    if (flag || !flags.empty()) flags.push_back(flag);
+  };
+  mark(floats_, n.is_float);
+  mark(negatives_, n.negative);
 }
 
 }  // namespace gk::syntax

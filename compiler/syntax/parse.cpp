@@ -9,6 +9,7 @@
 #include "GkParser.h"
 #include "compiler/syntax/build.h"
 #include "compiler/syntax/recover.h"
+#include "compiler/syntax/streams.h"
 #include "compiler/syntax/tokens.h"
 #include "compiler/syntax/utf8.h"
 #include "fmt/format.h"
@@ -25,7 +26,6 @@ constexpr int kMaxExprDepth = 3 * kMaxNesting;
 struct TooDeep {
   size_t token;
 };
-struct Stopped {};
 
 /// The generated parser with a limit on recursion. Everything that nests without brackets (not not x,
 /// a ** b ** c, x => y => z) goes through the rule `expr`.
@@ -64,8 +64,7 @@ class Parse {
         base_(base),
         fragment_(fragment),
         list_(layout(lex(text, file, base, stop), text, file, base)),
-        source_(antlr_tokens()),
-        stream_(&source_),
+        stream_(list_.tokens),
         parser_(&stream_, stop) {
     parser_.removeErrorListeners();
   }
@@ -112,15 +111,6 @@ class Parse {
     }
   }
 
-  std::vector<std::unique_ptr<antlr4::Token>> antlr_tokens() const {
-    std::vector<std::unique_ptr<antlr4::Token>> out;
-    out.reserve(list_.tokens.size());
-    for (const Token& t : list_.tokens)
-      out.push_back(std::make_unique<antlr4::CommonToken>(t.type == -1 ? antlr4::Token::EOF
-                                                                       : static_cast<size_t>(t.type)));
-    return out;
-  }
-
   void too_deep(const TooDeep& e, std::vector<Error>& errors) const {
     const Token& t = list_.tokens[e.token];
     errors.push_back(syntax_error("E0105",
@@ -134,8 +124,7 @@ class Parse {
   uint32_t base_;
   bool fragment_;
   TokenList list_;
-  antlr4::ListTokenSource source_;
-  antlr4::CommonTokenStream stream_;
+  SmallTokens stream_;
   LimitedParser parser_;
 };
 
@@ -147,20 +136,22 @@ void sort_errors(std::vector<Error>& errors) {
 Module build_module(GkParser::FileContext* tree, const TokenList& list, std::string_view text, int32_t file,
                     uint32_t base, std::vector<Error>& errors, Stop& stop) {
   Module m;
-  Builder builder(list, text, file, base, errors);
+  Builder builder(list, text, file, base, errors, stop);
   const std::vector<Error> syntax = errors;
   for (GkParser::LineContext* line : tree->line()) {
     if (line->stmt() == nullptr || line->end == nullptr) continue;
-    if (stop.wanted()) {
-      errors = {stop_error()};
-      return m;
-    }
     // A statement with a mistake has holes in its tree.
     uint32_t begin = list.tokens[line->start->getTokenIndex()].begin;
     uint32_t end = list.tokens[line->end->getTokenIndex()].end;
     bool broken = std::any_of(syntax.begin(), syntax.end(),
                               [&](const Error& e) { return e.span.begin >= begin && e.span.begin <= end; });
-    if (!broken) m.stmts.push_back(builder.line(line));
+    if (broken) continue;
+    try {
+      m.stmts.push_back(builder.line(line));
+    } catch (const Stopped&) {
+      errors = {stop_error()};
+      return m;
+    }
   }
   return m;
 }
@@ -205,14 +196,16 @@ ParseResult parse(const SourceMap& sources, int32_t file, const std::function<bo
   return result;
 }
 
-ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::vector<Error>& errors) {
+ExprPtr parse_fragment(std::string_view text, int32_t file, uint32_t base, std::vector<Error>& errors,
+                       size_t& count) {
   size_t before = errors.size();
   const std::function<bool()> never;
   Stop stop(never);
   Parse p(text, file, base, true, stop);
+  count += p.list().tokens.size();
   GkParser::FragmentExprContext* tree = p.run(&GkParser::fragmentExpr, errors);
   if (tree == nullptr || errors.size() != before) return nullptr;
-  return Builder(p.list(), text, file, base, errors).expr(tree->expr());
+  return Builder(p.list(), text, file, base, errors, stop).expr(tree->expr());
 }
 
 bool is_incomplete(std::string_view text) {

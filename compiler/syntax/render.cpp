@@ -11,6 +11,10 @@ namespace gk::syntax {
 namespace {
 
 constexpr int kTabWidth = 4;
+/// Of a line over kLongLine bytes a part is shown: from kBefore bytes in front of its first mark on.
+constexpr size_t kLongLine = 1000, kBefore = 60, kShown = 240;
+/// A message may hold a name; who writes one of megabytes does not want to read it.
+constexpr size_t kLongMessage = 4000;
 
 struct Paint {
   bool on;
@@ -24,13 +28,20 @@ constexpr const char* kBlue = "1;34";
 constexpr const char* kCyan = "1;36";
 constexpr const char* kBold = "1";
 
-/// A mark under one line, in display columns.
+/// A mark under one line, in bytes of it and in display columns of what is shown.
 struct Mark {
   int line = 0;
+  size_t from = 0, to = 0;
   int begin = 0, end = 0;  // end > begin
   bool primary = false;
   std::string text;
 };
+
+/// The beginning of the character that `at` is inside of.
+size_t whole_character(std::string_view s, size_t at) {
+  while (at > 0 && at < s.size() && (static_cast<unsigned char>(s[at]) & 0xC0) == 0x80) --at;
+  return at;
+}
 
 /// Text as shown: tabs become spaces, control characters a replacement sign.
 std::string shown(std::string_view line) {
@@ -75,16 +86,37 @@ Mark mark_of(const SourceMap& sources, Span s, bool primary, std::string text) {
   std::string_view line = sources.line_text(s.file, p.line);
   auto line_begin = static_cast<size_t>(line.data() - sources.text(s.file).data());
   if (line.data() == nullptr) line_begin = s.begin;
-  size_t from = s.begin - std::min<size_t>(line_begin, s.begin);
-  size_t to = std::max<size_t>(from, s.end > line_begin ? s.end - line_begin : 0);
   Mark m;
   m.line = p.line;
-  m.begin = display_column(line, from);
-  m.end = display_column(line, std::min(to, line.size()));  // many lines are marked on the first
-  if (m.end <= m.begin) m.end = m.begin + 1;
+  m.from = s.begin - std::min<size_t>(line_begin, s.begin);
+  m.to = std::max<size_t>(m.from, s.end > line_begin ? s.end - line_begin : 0);
+  m.to = std::min(m.to, line.size());  // many lines are marked on the first
   m.primary = primary;
   m.text = std::move(text);
   return m;
+}
+
+/// The part of a line that is shown, and where its marks are.
+std::string place(std::string_view line, std::vector<Mark>& marks) {
+  size_t begin = 0, end = line.size();
+  std::string_view more_before, more_behind;
+  if (line.size() > kLongLine) {
+    size_t first = marks[0].from;
+    for (const Mark& m : marks)
+      if (m.primary) first = m.from;
+    begin = whole_character(line, first - std::min(first, kBefore));
+    end = whole_character(line, std::min(begin + kShown, line.size()));
+    std::erase_if(marks, [&](const Mark& m) { return m.from < begin || m.from > end; });
+    if (begin > 0) more_before = "… ";
+    if (end < line.size()) more_behind = " …";
+  }
+  const std::string part = std::string(more_before).append(line.substr(begin, end - begin));
+  for (Mark& m : marks) {
+    m.begin = display_column(part, m.from - begin + more_before.size());
+    m.end = display_column(part, std::min(std::max(m.to, m.from), end) - begin + more_before.size());
+    if (m.end <= m.begin) m.end = m.begin + 1;
+  }
+  return shown(part + std::string(more_behind));
 }
 
 /// Puts `text` at `column` of a row, which grows with spaces.
@@ -151,14 +183,15 @@ std::string excerpt(const SourceMap& sources, int32_t file, std::vector<Mark> ma
     int line = marks[i].line;
     if (previous != 0 && line == previous + 2) {
       out += fmt::format("{} {} {}\n", paint(kBlue, fmt::format(" {:>{}}", previous + 1, gutter_width)), bar,
-                         shown(sources.line_text(file, previous + 1)));
+                         shown(sources.line_text(file, previous + 1).substr(0, kLongLine)));
     } else if (previous != 0 && line > previous + 1) {
       out += paint(kBlue, "...") + "\n";
     }
-    out += fmt::format("{} {} {}\n", paint(kBlue, fmt::format(" {:>{}}", line, gutter_width)), bar,
-                       shown(sources.line_text(file, line)));
-    out += mark_rows({marks.begin() + static_cast<ptrdiff_t>(i), marks.begin() + static_cast<ptrdiff_t>(j)},
-                     gutter, paint, main);
+    std::vector<Mark> of_line{marks.begin() + static_cast<ptrdiff_t>(i),
+                              marks.begin() + static_cast<ptrdiff_t>(j)};
+    const std::string part = place(sources.line_text(file, line), of_line);
+    out += fmt::format("{} {} {}\n", paint(kBlue, fmt::format(" {:>{}}", line, gutter_width)), bar, part);
+    out += mark_rows(std::move(of_line), gutter, paint, main);
     previous = line;
     i = j;
   }
@@ -172,23 +205,20 @@ std::string human(const SourceMap& sources, const Error& e, std::string_view sev
   auto known = [&](Span s) { return s.valid() && s.file < sources.size(); };
   size_t gutter_width = 1;
   if (known(e.span)) {
-    std::vector<std::pair<int32_t, std::vector<Mark>>> files;  // the primary file first
+    std::vector<std::pair<Span, std::vector<Mark>>> files;  // the primary file first
     auto add = [&](Span s, bool primary, const std::string& text) {
-      auto it = std::find_if(files.begin(), files.end(), [&](auto& f) { return f.first == s.file; });
-      if (it == files.end()) it = files.insert(files.end(), {s.file, {}});
+      auto it = std::find_if(files.begin(), files.end(), [&](auto& f) { return f.first.file == s.file; });
+      if (it == files.end()) it = files.insert(files.end(), {s, {}});
       it->second.push_back(mark_of(sources, s, primary, text));
       gutter_width = std::max(gutter_width, std::to_string(it->second.back().line).size());
     };
     add(e.span, true, e.span_text);
     for (const Label& l : e.labels)
       if (known(l.span)) add(l.span, false, l.text);
-    for (auto& [file, marks] : files) {
-      std::string where = file == e.span.file ? sources.where(e.span)
-                                              : fmt::format("{}:{}:{}", sources.name(file), marks[0].line,
-                                                            marks[0].begin + 1);
+    for (auto& [first, marks] : files) {
       out += fmt::format("{}{} {}\n", std::string(gutter_width + 1, ' '),
-                         paint(kBlue, file == e.span.file ? "-->" : ":::"), where);
-      out += excerpt(sources, file, marks, gutter_width, paint, main);
+                         paint(kBlue, first.file == e.span.file ? "-->" : ":::"), sources.where(first));
+      out += excerpt(sources, first.file, marks, gutter_width, paint, main);
     }
   }
   for (const std::string& n : e.notes)
@@ -231,6 +261,20 @@ std::string json(const SourceMap& sources, const Error& e, std::string_view seve
 
 std::string render(const SourceMap& sources, const Error& e, ErrorFormat format, bool color,
                    std::string_view severity) {
+  const auto is_long = [](const std::string& s) { return s.size() > 2 * kLongMessage; };
+  if (is_long(e.message) || std::any_of(e.helps.begin(), e.helps.end(), is_long) ||
+      std::any_of(e.notes.begin(), e.notes.end(), is_long)) {
+    Error brief = e;
+    const auto cut = [&](std::string& s) {
+      if (!is_long(s)) return;
+      s.resize(whole_character(s, kLongMessage));
+      s += " …";
+    };
+    cut(brief.message);
+    std::for_each(brief.helps.begin(), brief.helps.end(), cut);
+    std::for_each(brief.notes.begin(), brief.notes.end(), cut);
+    return render(sources, brief, format, color, severity);
+  }
   switch (format) {
     case ErrorFormat::Json: return json(sources, e, severity);
     case ErrorFormat::Short: {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +18,8 @@ namespace gk::syntax {
 
 /// Operators in one bracket and statement that may follow each other: they nest to the left in the tree.
 inline constexpr int kMaxChain = 2000;
+/// Tokens in one line: a tree takes some hundred times the memory of its text.
+inline constexpr int kMaxInLine = 100000;
 /// Diagnostics kept for one text.
 inline constexpr size_t kMaxErrors = 50;
 
@@ -32,7 +35,8 @@ struct RawTokens {
   std::vector<Token> tokens;  // ends with type -1
   std::unordered_map<size_t, std::string> docs;
   std::vector<Error> errors;
-  bool too_deep = false;  // nesting over kMaxNesting: nothing more should look at this text
+  bool too_deep = false;     // nesting over kMaxNesting: nothing more should look at this text
+  std::optional<Error> cut;  // why the tokens end before the text does
 };
 
 struct TokenList {
@@ -56,11 +60,14 @@ class Stop {
   const std::function<bool()>& interrupted_;
   uint32_t asked_ = 0;
 };
+/// Thrown where many frames of the parser, or of a walk over its tree, are left.
+struct Stopped {};
 inline Error stop_error() { return make_error(ErrorKind::Interrupted, "E0806", "interrupted"); }
 
 /// `text` is the part of file `file` that starts at byte `base`. Where it is stopped, that is its last error
 /// and nothing more should look at the text.
 RawTokens lex(std::string_view text, int32_t file, uint32_t base, Stop& stop);
+Error too_many_in_line(Span span);
 /// Inserts and drops newlines, settles contextual keywords, balances brackets.
 TokenList layout(RawTokens raw, std::string_view text, int32_t file, uint32_t base);
 

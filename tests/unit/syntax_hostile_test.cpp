@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <sstream>
 
+#include "compiler/syntax/number_array.h"
+#include "compiler/syntax/tokens.h"
 #include "tests/unit/syntax_helpers.h"
 
 namespace gk::syntax {
@@ -98,6 +101,100 @@ TEST(SyntaxHostile, long_but_flat) {
   EXPECT_EQ(first_code("f\"" + repeat("{x}", 2000) + "\""), "");
   EXPECT_EQ(first_code(repeat("1", 100000)), "E0106");
   EXPECT_EQ(first_code(repeat("1", 400) + ".0"), "");  // inf: sema says whether it fits
+}
+
+TEST(SyntaxHostile, words_in_one_line) {
+  const auto message = [](const std::string& text) {
+    Parsed p(text);
+    return p.result.errors.empty() ? "" : p.result.errors[0].message;
+  };
+  const std::string too_many = "more than 100000 words and signs in one line";
+  for (const char* word : {"a,", "1;", "1.5f32,", "\"a\",", "a "}) {
+    EXPECT_EQ(message("f(" + repeat(word, 100001) + ")"), too_many) << word;
+    EXPECT_EQ(message(repeat(word, 1000000)), too_many) << word;
+  }
+  EXPECT_EQ(message("f(" + repeat("a,", 49000) + ")"), "");
+  EXPECT_EQ(message("f(" + repeat(repeat("a,", 100) + "\n", 600) + ")"), "") << "the lines count";
+  EXPECT_EQ(message("x = [" + repeat("1,", 1000000) + "]"), "") << "plain numbers are one";
+  // What else is wrong says more.
+  EXPECT_EQ(message("a" + repeat("+a", 100000)), "more than 2000 operators in one expression");
+  EXPECT_EQ(message("a" + repeat("+a", 1000000)), "more than 2000 operators in one expression");
+  // So do the words inside of f-strings.
+  EXPECT_EQ(message("f\"" + repeat("{x}", 30000) + "\""), "");
+  EXPECT_EQ(message("f\"" + repeat("{x}", 40000) + "\""), too_many);
+  EXPECT_EQ(message(repeat("f\"" + repeat("{x}", 100) + "\";", 600)), too_many);
+  EXPECT_EQ(message(repeat("f\"" + repeat("{x}", 100) + "\"\n", 600)), "");
+  EXPECT_EQ(message(repeat("? ", 200000)), "unexpected character `?`");
+}
+
+// The lexer takes other characters than ASCII's by their kind: the tokens are those of each by itself.
+TEST(SyntaxHostile, letters_of_all_scripts) {
+  const auto kinds = [](const std::string& text) { return tree(text); };
+  for (const char* letter : {"é", "Ж", "中", "ß", "ا", "𝒳"}) {
+    const std::string l = letter;
+    for (const std::string& name :
+         {l, "a" + l, "_" + l, l + "1", "for" + l, l + "if", "f" + l, l + "\u0301", "A" + l + "٣"})
+      EXPECT_EQ(kinds("let " + name + " = 1\n" + name), [&] {
+        std::string expected = kinds("let qq = 1\nqq");
+        for (size_t at; (at = expected.find("qq")) != std::string::npos;) expected.replace(at, 2, name);
+        return expected;
+      }()) << name;
+    EXPECT_EQ(first_code("let s = \"" + l + "\\" + l), "E0103") << "an unknown escape in what is not closed";
+    EXPECT_EQ(first_code("# " + l + "\nlet s = f\"" + l + "{" + l + "}" + l + "\" # " + l), "");
+    EXPECT_EQ(first_code("## " + l + "\nlet s = \"" + l + "\""), "");
+    EXPECT_EQ(first_code("1" + l), "E0104") << "no suffix";
+  }
+  EXPECT_EQ(first_code("a€"), "E0101");
+  EXPECT_EQ(first_code("€a"), "E0101");
+  EXPECT_EQ(first_code("a\u00A0+ 1"), "") << "a space";
+  EXPECT_EQ(first_code("\u0301a"), "E0101") << "a mark begins no name";
+  EXPECT_EQ(
+      Parsed("let " + repeat("é", 1000000) + " = \"" + repeat("é", 1000000) + "\"").result.errors.size(), 0U);
+}
+
+TEST(SyntaxHostile, a_part_of_a_long_line_is_shown) {
+  const std::string human =
+      testing::human_errors("let a = [" + repeat("x, ", 20000) + "] + ) + " + repeat("ü", 9000));
+  EXPECT_LT(human.size(), 2000U);
+  EXPECT_NE(human.find("… "), std::string::npos) << human;
+  EXPECT_NE(human.find(" …\n"), std::string::npos) << human;
+  std::istringstream lines(human);
+  std::string line, text, marks;
+  while (std::getline(lines, line)) {
+    if (line.starts_with(" 1 | ")) {
+      text = line;
+      std::getline(lines, marks);
+    }
+  }
+  // Columns, not bytes: the ellipsis in front has three.
+  ASSERT_NE(marks.find('^'), std::string::npos) << human;
+  EXPECT_EQ(text.at(marks.find('^') + 2), ')') << human;
+  Error e = syntax_error("E0104", std::string(1 << 20, 'm'), {});
+  EXPECT_LT(render({}, e, ErrorFormat::Human, false).size(), 5000U);
+}
+
+TEST(SyntaxHostile, long_arrays_are_small) {
+  const auto read = [](const std::string& text) {
+    NumberArray out;
+    EXPECT_TRUE(scan_number_array(text, &out)) << text.substr(0, 40);
+    return out;
+  };
+  std::string text = "[";
+  for (int i = 0; i < 300; ++i) text += std::to_string(i) + ",";
+  const NumberArray small = read(text + "]");
+  EXPECT_EQ(small.bytes(), 300 * 4U) << "four bytes a number";
+  EXPECT_EQ(small[299].integer, 299U);
+  const NumberArray mixed = read(text + "4294967295, -4294967296, 2.5, -0.0, 18446744073709551615, 7, -1]");
+  ASSERT_EQ(mixed.size(), 307U);
+  EXPECT_LE(mixed.bytes(), 307 * 8 + 128U);
+  EXPECT_EQ(mixed[17].integer, 17U);
+  EXPECT_EQ(mixed[300].integer, 4294967295U);
+  EXPECT_TRUE(mixed[301].negative && mixed[301].integer == 4294967296U);
+  EXPECT_TRUE(mixed[302].is_float && mixed[302].real == 2.5 && !mixed[302].negative);
+  EXPECT_TRUE(mixed[303].is_float && mixed[303].real == 0 && mixed[303].negative);
+  EXPECT_EQ(mixed[304].integer, UINT64_MAX);
+  EXPECT_TRUE(!mixed[305].is_float && !mixed[305].negative && mixed[305].integer == 7);
+  EXPECT_TRUE(!mixed[306].is_float && mixed[306].negative && mixed[306].integer == 1);
 }
 
 TEST(SyntaxHostile, strings_that_never_close) {
