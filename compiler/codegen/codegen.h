@@ -15,6 +15,8 @@
 
 namespace gk::codegen {
 
+using Interrupted = std::function<bool()>;
+
 struct Target {
   program::TargetKind kind = program::TargetKind::Host;
   std::string cpu;            // Host: an x86-64 processor by LLVM's name; empty: this machine's
@@ -42,15 +44,16 @@ class Compiler {
   /// these, not the PTX, are what the disk keeps. Set before the first build.
   using Assembler = std::function<Result<std::string>(const std::string& ptx, int sm)>;
   void set_assembler(Assembler assembler);
-  using Interrupted = std::function<bool()>;
   /// Fills codes, functions, launch dims and fault arguments of the schedule. `interrupted` is asked by
-  /// several threads, before each kernel and each of LLVM's passes over it. Errors: Internal, Interrupted
-  /// E0806.
+  /// several threads, before each kernel, each of LLVM's passes over a small one, and every few milliseconds
+  /// while a large one is compiled. Errors: Internal, Interrupted E0806.
   Result<std::shared_ptr<const program::Program>> build(passes::Schedule schedule,
                                                         const Interrupted& interrupted = {});
   /// Text for --emit=llvm and --emit=ptx.
-  Result<std::string> llvm_text(const ir::Kernel& k);
-  Result<std::string> ptx_text(const ir::Kernel& k);
+  Result<std::string> llvm_text(const std::shared_ptr<const ir::Kernel>& k,
+                                const Interrupted& interrupted = {});
+  Result<std::string> ptx_text(const std::shared_ptr<const ir::Kernel>& k,
+                               const Interrupted& interrupted = {});
   /// Forgets the codes of a program that cannot be loaded, those on disk too. True where some came from
   /// there: building anew may help.
   bool distrust(const program::Program& p);

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "compiler/codegen/apart.h"
 #include "compiler/codegen/disk_cache.h"
 #include "compiler/codegen/machine.h"
 #include "compiler/codegen/shells.h"
@@ -29,6 +30,9 @@ namespace {
 /// Raised whenever the same kernel text gives other code.
 constexpr const char* kVersion = "gk codegen 4";
 constexpr size_t kMostThreads = 16;
+/// Kernels of more instructions are compiled where nobody has to wait for them; smaller ones take less than
+/// anybody notices.
+constexpr size_t kHeavy = 100;
 constexpr size_t kCompileBytes = size_t{64} << 20;  // what LLVM may map for one kernel, roughly
 constexpr size_t kHelperBytes = size_t{144} << 20;  // with a stack, and what malloc reserves for a thread
 
@@ -83,9 +87,17 @@ Extents guess_extents(const ir::Kernel& k) {
   return e;
 }
 
+/// About how long its code takes to make.
+size_t instructions(const ir::KBlock& b) {
+  size_t n = b.insts.size();
+  for (const ir::KInst& i : b.insts)
+    for (const auto& inner : i.blocks) n += instructions(*inner);
+  return n;
+}
+
 /// One kernel to be compiled, and what became of it.
 struct Job {
-  const ir::Kernel* kernel = nullptr;
+  std::shared_ptr<const ir::Kernel> kernel;
   Variant variant;
   std::string key;
   std::shared_ptr<const Code> code;
@@ -110,18 +122,23 @@ struct Compiler::Impl {
   }
 
   /// Optimised code as text or object.
-  Result<std::string> generate(const ir::Kernel& k, const Variant& v, const std::string& name, bool llvm_text,
-                               const Interrupted& interrupted = {}) {
-    GK_CHECK(ir::verify(k));
-    GK_TRY(auto machine_for, borrow_machine(v.kind, k.fast_math));
-    auto text = generate(*machine_for, k, v, name, llvm_text, interrupted);
+  Result<std::string> generate(const std::shared_ptr<const ir::Kernel>& k, const Variant& v,
+                               const std::string& name, bool llvm_text, const Interrupted& interrupted = {}) {
+    GK_TRY(std::shared_ptr<Machine> machine_for, borrow_machine(v.kind, k->fast_math));
+    const Work work = [machine_for, k, v, name, llvm_text](const Interrupted& unwanted) {
+      return generate(*machine_for, *k, v, name, llvm_text, unwanted);
+    };
+    const bool heavy = interrupted && instructions(k->body) + instructions(k->epilogue) > kHeavy &&
+                       address_space_left(kCompileBytes + kHelperBytes);
+    auto text = heavy ? run_apart(work, interrupted, machine_for->code()) : work(interrupted);
+    if (!text && text.error().kind == ErrorKind::Interrupted) return text;  // it may be in use still
     const std::lock_guard lock(mutex);
-    idle[{v.kind, k.fast_math}].push_back(std::move(machine_for));
+    idle[{v.kind, k->fast_math}].push_back(std::move(machine_for));
     return text;
   }
 
   // A machine takes as long to make as a small kernel to compile, and serves one thread at a time.
-  Result<std::unique_ptr<Machine>> borrow_machine(TargetKind kind, bool fast_math) {
+  Result<std::shared_ptr<Machine>> borrow_machine(TargetKind kind, bool fast_math) {
     {
       const std::lock_guard lock(mutex);
       auto& waiting = idle[{kind, fast_math}];
@@ -136,9 +153,11 @@ struct Compiler::Impl {
     return Machine::create(t, fast_math);
   }
 
+  // Touches nothing of this object: it may go on when nobody waits for it any more.
   static Result<std::string> generate(const Machine& machine_for, const ir::Kernel& k, const Variant& v,
                                       const std::string& name, bool llvm_text,
                                       const Interrupted& interrupted) {
+    GK_CHECK(ir::verify(k));
     llvm::LLVMContext context;
     // Remarks and warnings (a loop that was not unrolled) are nobody's business at run time.
     context.setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo*, void*) {}, nullptr);
@@ -146,6 +165,7 @@ struct Compiler::Impl {
     machine_for.prepare(module);
     emit_kernel(module, k, v, name);
     GK_CHECK(machine_for.optimise(module, interrupted));
+    if (interrupted && interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
     if (!llvm_text) return machine_for.emit(module);
     std::string text;
     llvm::raw_string_ostream out(text);
@@ -157,7 +177,7 @@ struct Compiler::Impl {
     const auto start = std::chrono::steady_clock::now();
     auto code = std::make_shared<Code>();
     const std::string name = stem(job.kernel->kind) + job.key.substr(0, 12);
-    auto bytes = generate(*job.kernel, job.variant, name, false, interrupted);
+    auto bytes = generate(job.kernel, job.variant, name, false, interrupted);
     const double llvm_ms = elapsed_ms(start);
     double assemble_ms = 0;
     if (bytes && target.kind == TargetKind::Cuda && assembler) {
@@ -243,7 +263,7 @@ struct Compiler::Impl {
   mutable std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Code>> codes;
   std::set<std::string> from_disk;  // keys of codes that the disk gave
-  std::map<std::pair<TargetKind, bool>, std::vector<std::unique_ptr<Machine>>> idle;  // by target, fast_math
+  std::map<std::pair<TargetKind, bool>, std::vector<std::shared_ptr<Machine>>> idle;  // by target, fast_math
   Stats stats;
 };
 
@@ -281,7 +301,8 @@ Result<std::shared_ptr<const program::Program>> Compiler::build(passes::Schedule
     step.dims = choose_dims(k, impl_->target, v, extents);
     const std::string key = impl_->key_of(k, v);
     const auto [at, fresh] = job_of_key.emplace(key, jobs.size());
-    if (fresh) jobs.push_back({&k, v, key, nullptr, std::nullopt});
+    if (fresh)
+      jobs.push_back({schedule.kernels[static_cast<size_t>(use.kernel)], v, key, nullptr, std::nullopt});
     job_of_step[s] = at->second;
 
     if (!k.uses_faults) continue;
@@ -330,16 +351,18 @@ bool Compiler::distrust(const program::Program& p) {
   return any;
 }
 
-Result<std::string> Compiler::llvm_text(const ir::Kernel& k) {
-  const Variant v = choose_variant(k, impl_->target, guess_extents(k), {});
-  return impl_->generate(k, v, entry_in_text(k), true);
+Result<std::string> Compiler::llvm_text(const std::shared_ptr<const ir::Kernel>& k,
+                                        const Interrupted& interrupted) {
+  const Variant v = choose_variant(*k, impl_->target, guess_extents(*k), {});
+  return impl_->generate(k, v, entry_in_text(*k), true, interrupted);
 }
 
-Result<std::string> Compiler::ptx_text(const ir::Kernel& k) {
+Result<std::string> Compiler::ptx_text(const std::shared_ptr<const ir::Kernel>& k,
+                                       const Interrupted& interrupted) {
   Target t = impl_->target;
   t.kind = TargetKind::Cuda;
-  const Variant v = choose_variant(k, t, guess_extents(k), {});
-  return impl_->generate(k, v, entry_in_text(k), false);
+  const Variant v = choose_variant(*k, t, guess_extents(*k), {});
+  return impl_->generate(k, v, entry_in_text(*k), false, interrupted);
 }
 
 }  // namespace gk::codegen

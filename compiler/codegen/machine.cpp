@@ -123,6 +123,9 @@ std::string machine_text(const Target& target) {
 Machine::Machine() = default;
 Machine::~Machine() = default;
 
+// Its first virtual function; the address of a function by its name may be that of a jump to it.
+const void* Machine::code() const { return **reinterpret_cast<const void* const* const*>(machine_.get()); }
+
 Result<std::unique_ptr<Machine>> Machine::create(const Target& target, bool fast_math) {
   initialise_llvm();
   std::unique_ptr<Machine> m(new Machine);

@@ -30,6 +30,8 @@ class Machine {
   Result<void> optimise(llvm::Module& m, const std::function<bool()>& interrupted = {}) const;
   /// A relocatable object (host) or PTX; `assembly`: text on the host too.
   Result<std::string> emit(llvm::Module& m, bool assembly = false) const;
+  /// An address in the code of LLVM.
+  const void* code() const;
 
  private:
   Machine();

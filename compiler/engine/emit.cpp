@@ -24,13 +24,14 @@ void kernels_of(const passes::Schedule& s, std::vector<std::shared_ptr<const ir:
 
 // The kernels of all units, compiled for a target that may not be the one they ran on.
 Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modules, program::TargetKind kind,
-                            int sm, bool ptx) {
+                            int sm, bool ptx, const codegen::Interrupted& interrupted) {
   codegen::Target target;
   target.kind = kind;
   target.sm = sm;
   codegen::Compiler compiler(target, "");
   passes::Options options;
   options.target = kind;
+  options.interrupted = interrupted;
   std::set<std::string> seen;
   std::string out;
   for (const auto& m : modules) {
@@ -39,7 +40,7 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
     kernels_of(schedule, kernels);
     for (const auto& k : kernels) {
       if (!seen.insert(ir::key(*k)).second) continue;
-      GK_TRY(auto text, ptx ? compiler.ptx_text(*k) : compiler.llvm_text(*k));
+      GK_TRY(auto text, ptx ? compiler.ptx_text(k, interrupted) : compiler.llvm_text(k, interrupted));
       out += text + "\n";
     }
   }
@@ -51,9 +52,11 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
 Status Session::emit(Emit what, std::string_view name, std::string_view text, std::string& result) {
   if (what < Emit::Ast || what > Emit::Dot)
     return impl_->report(make_error(ErrorKind::Type, "E0512", "what to emit is no gk::Emit"), false);
+  impl_->interrupt_flag = false;
+  const auto interrupted = [this] { return impl_->interrupt_flag.load(std::memory_order_relaxed); };
   if (what == Emit::Ast) {
     int32_t file = impl_->sources.add(std::string(name), std::string(text));
-    auto parsed = syntax::parse(impl_->sources, file);
+    auto parsed = syntax::parse(impl_->sources, file, interrupted);
     if (!parsed.errors.empty()) return impl_->report_all(parsed.errors, true);
     result = syntax::dump(parsed.module);
     return Status::Ok;
@@ -75,8 +78,9 @@ Status Session::emit(Emit what, std::string_view name, std::string_view text, st
       int sm = impl_->options.emit_sm;
       bool cuda = impl_->effects->device_json().find("\"cuda") != std::string::npos;
       if (!sm) sm = 75;
-      auto code = code_of(recording.modules,
-                          ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm, ptx);
+      auto code =
+          code_of(recording.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm,
+                  ptx, interrupted);
       if (!code) return impl_->report(code.error(), true);
       result = *code;
       break;

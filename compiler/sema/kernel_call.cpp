@@ -16,6 +16,7 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
     const InFileOf file(*this, *scope);
     options.default_float = default_float_;
   }
+  options.interrupted = [this] { return !poll({}); };
   auto find = [this, scope](const std::string& n) { return lookup(n, scope); };
   options.find_const = [find](const std::string& n) -> std::optional<Scalar> {
     auto v = find(n);

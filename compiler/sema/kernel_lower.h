@@ -47,6 +47,8 @@ struct KernelOptions {
   std::function<std::string(Span)> written;
   // The definition of a builtin that the library in gk has; null where it has none.
   std::function<std::shared_ptr<const Callable>(const std::string&)> library;
+  // Asked before each statement; may be left out.
+  std::function<bool()> interrupted;
 };
 
 struct LoweredKernel {

@@ -103,6 +103,8 @@ Result<void> KernelBuilder::leave_if_returned(Span span) {
 }
 
 Result<void> KernelBuilder::lower_statement(const Stmt& s) {
+  if (options_.interrupted && options_.interrupted())
+    return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
   switch (s.kind) {
     case StmtKind::Let: return lower_let(s);
     case StmtKind::Assign: return lower_assign(s);

@@ -368,6 +368,28 @@ TEST_P(ApiFunction, a_first_call_can_be_interrupted_and_comes_again) {
   EXPECT_EQ(code_of(f.try_call({x})), "");
 }
 
+TEST_P(ApiFunction, the_compilation_of_a_giant_kernel_can_be_interrupted) {
+  std::string text = "kernel k(mut z: f32[n]) over i in n {\n  var a = z[i]\n";
+  for (int i = 0; i < 1000; ++i)
+    text +=
+        "  if a > " + std::to_string(i) + " { z[i] = a; a = a / 2 } else { a = sin(a) + z[(i + 1) % n] }\n";
+  text += "  z[i] = a\n}\nfn giant(mut z: f32[n]) { launch k(mut z) }\nfn small(x: f32[n]) = x + 1\n";
+  auto m = ctx->compile("giant.gk", text);
+  auto x = ctx->full(gk::f32, {8}, 0);
+  std::atomic<bool> done{false};
+  std::thread stopper([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    while (!done) {
+      ctx->interrupt();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  EXPECT_EQ(code_of(m.function("giant").try_call({x})), "E0806");
+  done = true;
+  stopper.join();
+  EXPECT_EQ(code_of(m.function("small").try_call({x})), "") << "while what was given up may still run";
+}
+
 GK_API_DEVICES(ApiFunction);
 
 }  // namespace

@@ -42,6 +42,43 @@ TEST_F(Gkrun, a_million_mistakes_are_told_soon) {
   }
 }
 
+// Accepted or refused, a line of ten megabytes is no reason to take a gigabyte.
+TEST_F(Gkrun, lines_of_ten_megabytes) {
+  constexpr size_t kBytes = 10'000'000;
+  const auto line = [&](const std::string& before, const std::string& unit, const std::string& behind) {
+    std::string text = before;
+    text.reserve(kBytes + 100);
+    while (text.size() < kBytes) text += unit;
+    return text + behind + "\n";
+  };
+  const struct {
+    std::string text, out, error;
+  } cases[] = {
+      {line("let a = [", "1,", "1]\nprint(len(a))"), "4999997\n", ""},
+      {line("let a = -[", "1.5, ", "1]\nprint(a[0], a[-1])"), "-1.5 -1.0\n", ""},
+      {line("print(1", "+1", ")"), "", "error[E0105]: more than 2000 operators in one expression"},
+      {line("let x = 1; let a = [", "x, ", "x]"), "", "error[E0105]: more than 100000 words and signs"},
+      {line("", "1;", ""), "", "error[E0105]: more than 100000 words and signs"},
+      {line("let s = \"", "é", "\"\nprint(len(s) > 9)"), "True\n", ""},
+      {line("", "name", ""), "", "error[E0401]: unknown name `namename"},
+  };
+  for (const auto& c : cases) {
+    const pid_t pid = start({"--device", "host", "--no-cache", write("line.gk", c.text)}, "", at("stdout"));
+    int status = 0;
+    rusage used{};
+    ::wait4(pid, &status, 0, &used);
+    const std::string what = c.text.substr(0, 40);
+    EXPECT_EQ(WEXITSTATUS(status), c.error.empty() ? 0 : 2) << what;
+    EXPECT_EQ(slurp(at("stdout")), c.out) << what;
+    const std::string err = slurp(at("stderr"));
+    EXPECT_NE(err.find(c.error), std::string::npos) << what << err.substr(0, 500);
+    EXPECT_LT(err.size(), 10000U) << what;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(used.ru_maxrss >> 10, 240) << what;  // MiB
+#endif
+  }
+}
+
 TEST_F(Gkrun, a_full_disk_is_an_error) {
   std::string text = "print(1)";
   int status = wait_for(start({"--device", "host", "-e", text}, "", "/dev/full"));
@@ -88,6 +125,19 @@ TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
     text += fmt::format("fn p{0}(mut x) {{ p{1}(mut x); p{1}(mut x) }}\n", i, i - 1);
   stop_with_ctrl_c(write("deep.gk", text + "var x = ones(f32[4])\nprint(1)\np59(mut x)\n"));
   EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
+}
+
+TEST_F(Gkrun, ctrl_c_stops_the_compilation_of_a_giant_kernel) {
+  std::string text = "kernel k(mut z: f32[n], x: f32[n]) over i in n {\n  var a = x[i]\n";
+  for (int i = 0; i < 2000; ++i)
+    text += fmt::format(
+        "  if a > {0} {{ z[i] = a + {0}; a = a / 2 }} else {{ a = sin(a) + z[(i + {0}) % n] }}\n", i);
+  text += "  z[i] = a\n}\nvar z = zeros(f32[8])\nprint(1)\nlaunch k(mut z, ones(f32[8]))\nprint(2)\n";
+  stop_with_ctrl_c(write("giant.gk", text));
+  const std::string err = slurp(at("stderr"));
+  EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was compiling";
+  EXPECT_NE(err.find("error[E0806]: interrupted\n"), std::string::npos) << err;
+  EXPECT_EQ(err.find("was not waited for"), std::string::npos) << err;
 }
 
 // Wherever the address space ends, gkrun says so: nothing aborts. Below what the loader needs it does not
