@@ -18,8 +18,9 @@ Scalar LiteralValues::packed_value(size_t i) const {
   if (x.is_float) {
     s = Scalar{DType::F64, 0, x.negative ? -x.real : x.real};
   } else {
-    s = x.negative ? Scalar::of_int(static_cast<int64_t>(0 - x.integer))
-                   : host_number(Scalar{DType::U64, static_cast<int64_t>(x.integer), 0});
+    const auto bits = static_cast<int64_t>(x.negative ? 0 - x.integer : x.integer);
+    const bool large = !x.negative && x.integer > uint64_t{INT64_MAX};
+    s = large ? host_number(Scalar{DType::U64, bits, 0}) : Scalar{DType::I64, bits, 0};
     if (packed_->has_floats()) s = s.cast(DType::F64);
   }
   return negated_ ? *negative(s) : s;
@@ -66,6 +67,7 @@ bool LiteralValues::any_float() const {
 }
 
 bool LiteralValues::any_large() const {
+  if (packed_ && packed_->has_floats()) return false;
   for (size_t i = 0; i < size(); ++i)
     if ((*this)[i].dtype == DType::U64) return true;
   return false;

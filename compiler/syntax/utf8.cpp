@@ -23,6 +23,10 @@ Decoded decode_utf8(std::string_view text, size_t at) {
 
 size_t first_invalid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
+      ++i;
+      continue;
+    }
     Decoded d = decode_utf8(text, i);
     if (!d.valid) return i;
     i += d.size;
