@@ -1,6 +1,6 @@
-// Formulas over f64 and i64 values, scalars or vectors, written like C: what the host's transcendental
-// functions are made of. Promises that a lane of a vector has the bits of the scalar formula. Products and
-// sums are fused where `fused` says that the processor does that.
+// Formulas over f64 or f32 values and integers of their width, scalars or vectors, written like C: what the
+// host's transcendental functions are made of. Promises that a lane of a vector has the bits of the scalar
+// formula. Products and sums are fused where `fused` says that the processor does that.
 #pragma once
 
 #include <array>
@@ -11,9 +11,13 @@ namespace gk::codegen {
 
 class Formulas {
  public:
-  /// `shape`: double, or a vector of them.
+  /// `shape`: double or float, or a vector of them.
   Formulas(Builder& builder, llvm::Type* shape, bool fused)
-      : b(builder), f64_(shape), i64_(shape->getWithNewType(builder.getInt64Ty())), fused_(fused) {}
+      : b(builder),
+        single_(shape->getScalarType()->isFloatTy()),
+        real_(shape),
+        int_(shape->getWithNewType(builder.getIntNTy(single_ ? 32 : 64))),
+        fused_(fused) {}
 
   struct D {
     llvm::Value* v;
@@ -29,8 +33,8 @@ class Formulas {
     D of(double o) const { return {llvm::ConstantFP::get(v->getType(), o), b}; }
   };
 
-  D k(double v) { return {llvm::ConstantFP::get(f64_, v), &b}; }
-  llvm::Constant* i(uint64_t v) { return llvm::ConstantInt::get(i64_, v); }
+  D k(double v) { return {llvm::ConstantFP::get(real_, v), &b}; }
+  llvm::Constant* i(uint64_t v) { return llvm::ConstantInt::get(int_, v); }
   D abs(D x) { return {b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x.v), &b}; }
   D sqrt(D x) { return {b.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x.v), &b}; }
   D floor(D x) { return {b.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x.v), &b}; }
@@ -40,19 +44,19 @@ class Formulas {
   D pick(llvm::Value* c, D yes, D no) { return {b.CreateSelect(c, yes.v, no.v), &b}; }
   llvm::Value* lt(D x, D y) { return b.CreateFCmpOLT(x.v, y.v); }
   llvm::Value* eq(D x, D y) { return b.CreateFCmpOEQ(x.v, y.v); }
-  D nan() { return {llvm::ConstantFP::getQNaN(f64_), &b}; }
-  D inf() { return {llvm::ConstantFP::getInfinity(f64_), &b}; }
+  D nan() { return {llvm::ConstantFP::getQNaN(real_), &b}; }
+  D inf() { return {llvm::ConstantFP::getInfinity(real_), &b}; }
   D clamp(D x, double low, double high) {  // NaN stays
     x = pick(lt(x, k(low)), k(low), x);
     return pick(lt(k(high), x), k(high), x);
   }
-  llvm::Value* bits(D x) { return b.CreateBitCast(x.v, i64_); }
-  D from_bits(llvm::Value* v) { return {b.CreateBitCast(v, f64_), &b}; }
+  llvm::Value* bits(D x) { return b.CreateBitCast(x.v, int_); }
+  D from_bits(llvm::Value* v) { return {b.CreateBitCast(v, real_), &b}; }
   D keep_zero(D x, D r) { return pick(eq(x, k(0)), x, r); }
   /// x y + z, in one rounding where that is cheap.
   D fma(D x, D y, D z) {
     if (!fused_) return x * y + z;
-    return {b.CreateIntrinsic(llvm::Intrinsic::fma, {f64_}, {x.v, y.v, z.v}), &b};
+    return {b.CreateIntrinsic(llvm::Intrinsic::fma, {real_}, {x.v, y.v, z.v}), &b};
   }
 
   /// c[0] + c[1] x + …, even and odd powers apart: two chains of half the length, since what waits for
@@ -71,20 +75,20 @@ class Formulas {
     return r;
   }
 
-  /// Nearest integer as a double, and with its low bits at the bottom of `low` (|x| < 2^51).
+  /// Nearest integer as a float, and with its low bits at the bottom of `low` (|x| < 2^51, in f32 2^22).
   D nearest(D x, llvm::Value** low) {
-    D shifted = x + 0x1.8p52;
+    D shifted = x + round_at();
     *low = bits(shifted);
-    return shifted - 0x1.8p52;
+    return shifted - round_at();
   }
   /// The same of x y, in one rounding where that is cheap.
   D nearest(D x, double y, llvm::Value** low) {
-    D shifted = fma(x, k(y), k(0x1.8p52));
+    D shifted = fma(x, k(y), k(round_at()));
     *low = bits(shifted);
-    return shifted - 0x1.8p52;
+    return shifted - round_at();
   }
   D power_of_two(llvm::Value* low) {
-    return from_bits(b.CreateAdd(b.CreateShl(low, 52), i(uint64_t{1023} << 52)));
+    return from_bits(b.CreateAdd(b.CreateShl(low, mantissa_bits()), i(one())));
   }
   llvm::Value* bit(llvm::Value* q, uint64_t mask) { return b.CreateICmpNE(b.CreateAnd(q, i(mask)), i(0)); }
 
@@ -93,22 +97,38 @@ class Formulas {
   static constexpr double kTanEighthPi = 0.41421356237309503;
 
   struct Split {
-    D exponent, mantissa;  // x = 2^exponent * mantissa, sqrt(1/2) <= mantissa < sqrt(2)
+    D exponent, mantissa, power;  // x = 2^exponent * mantissa, sqrt(1/2) <= mantissa < sqrt(2); 2^exponent
   };
-  /// For positive finite normal x.
+  /// For positive finite normal x. What is not used is not computed.
   Split split(D x) {
-    llvm::Value* n = bits(x);
     // Adding what takes sqrt(1/2) to 1.0 moves the carry into the exponent exactly when the fraction is high.
-    constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcd, kOne = uint64_t{1023} << 52;
-    llvm::Value* e = b.CreateLShr(b.CreateAdd(n, i(kOne - kSqrtHalf)), 52);
-    D exponent = from_bits(b.CreateOr(e, i(0x4330000000000000))) - (0x1p52 + 1023);
-    return {exponent, from_bits(b.CreateSub(n, b.CreateShl(b.CreateSub(e, i(1023)), 52)))};
+    const uint64_t sqrt_half = single_ ? 0x3f3504f3 : 0x3fe6a09e667f3bcd;
+    const uint64_t fraction = (uint64_t{1} << mantissa_bits()) - 1;
+    llvm::Value* t = b.CreateAdd(bits(x), i(one() - sqrt_half));
+    return {exponent(t), from_bits(b.CreateAdd(b.CreateAnd(t, i(fraction)), i(sqrt_half))),
+            from_bits(b.CreateAnd(t, i(one() | (one() + fraction + 1))))};
+  }
+  /// The exponent of the positive number with these bits.
+  D exponent(llvm::Value* n) {
+    llvm::Value* e = b.CreateLShr(n, mantissa_bits());
+    if (single_) return D{b.CreateSIToFP(e, real_), &b} - 127.0;
+    return from_bits(b.CreateOr(e, i(0x4330000000000000))) - (0x1p52 + 1023);
+  }
+  llvm::Value* is_normal(D x) {  // and positive
+    llvm::Value* above = b.CreateSub(bits(x), i(uint64_t{1} << mantissa_bits()));
+    const uint64_t infinity = single_ ? 0x7f800000 : 0x7ff0000000000000;
+    return b.CreateICmpULT(above, i(infinity - (uint64_t{1} << mantissa_bits())));
   }
 
  protected:
+  unsigned mantissa_bits() const { return single_ ? 23 : 52; }
+  uint64_t one() const { return uint64_t{single_ ? 127u : 1023u} << mantissa_bits(); }
+  double round_at() const { return single_ ? 0x1.8p23 : 0x1.8p52; }
+
   Builder& b;
-  llvm::Type* f64_;
-  llvm::Type* i64_;
+  bool single_;
+  llvm::Type* real_;
+  llvm::Type* int_;
   bool fused_;
 };
 

@@ -1,17 +1,24 @@
-// Note [Host f32 functions]
-// The host's f32 transcendentals are built in the IR: f64 arithmetic, no branches (but one for large angles),
-// one rounding to f32 at the end. So the loop vectoriser takes them, and an element has the same bits in the
-// vector body, in the remainder, in an eager run and in a graph, whatever it is fused with; a vector math
-// library would not promise that. The f64 results are within 2^-31 of the exact ones (relative), hence every
-// function here is within 0.51 ulp of f32 (tests/unit/codegen_math_test.cpp measures it against long double).
-// Series are Taylor's on reduced arguments, but for exponentials and erfc's tail, which are Chebyshev fits.
-// f16 and bf16 use these and round again. fast_math changes nothing here. Sources: Cody and Waite 1980
-// (reduction); Payne and Hanek 1983 (large arguments); Higham 2002 (log1p).
+// Note [Host functions]
+// The host's transcendental functions are built in the IR, without branches but for rare cases. So the loop
+// vectoriser takes them, and an element has the same bits in the vector body, in the remainder, in an eager
+// run and in a graph, whatever it is fused with; a vector math library would not promise that. f64:
+// host_math_log.cpp, host_math_angle.cpp and host_math_power.cpp, where the processor fuses multiplication
+// and addition; elsewhere libm's. What a formula cannot hold in one double it holds in two, so that the
+// result is within 1 ulp. Arguments outside a formula's range (zeros and infinities of logarithms, angles
+// beyond 2^30, results near overflow …) are rare: a branch of their own asks libm. f32: some are computed in
+// f64 lanes and rounded once: within 0.51 ulp. Others have the formulas of those three files in f32 lanes, of
+// which a vector has twice as many: within 1 ulp. Their rare arguments, and processors that do not fuse, take
+// the formulas in f64 lanes of this file, which hold everywhere. tests/unit/codegen_math_test.cpp and
+// codegen_math_f64_test.cpp measure all of them against long double. Series are fitted on reduced arguments
+// (near to the least largest error; coefficients rounded one by one), but for Taylor's in logarithms of f32
+// and in pow. f16 and bf16 use the f32 ones and round again. fast_math changes nothing here. Sources: Cody
+// and Waite 1980 (reduction); Payne and Hanek 1983 (large arguments).
 #include "compiler/codegen/host_math.h"
 
 #include <array>
 
 #include "compiler/codegen/host_formulas.h"
+#include "compiler/codegen/host_parts.h"
 
 namespace gk::codegen {
 
@@ -24,7 +31,7 @@ namespace {
 class Single : public Formulas {
  public:
   using Formulas::Formulas;
-  D wide(Value* f) { return {b.CreateFPExt(f, f64_), &b}; }
+  D wide(Value* f) { return {b.CreateFPExt(f, real_), &b}; }
   Value* narrow(D x, llvm::Type* to) { return b.CreateFPTrunc(x.v, to); }
 
   /// (e^r - 1) / r for |r| <= 0.3466, interpolated at Chebyshev's nodes, relative error 2.7e-10.
@@ -57,7 +64,7 @@ class Single : public Formulas {
   };
   /// For positive finite normal x; the fraction's relative error is 2e-12.
   Log log_parts(D x) {
-    const auto [exponent, z] = split(x);
+    const auto [exponent, z, power] = split(x);
     D f = (z - 1.0) / (z + 1.0);
     D series = polynomial(f * f, std::array{2.0, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11, 2.0 / 13});
     return {exponent, f * series};
@@ -130,7 +137,7 @@ class Single : public Formulas {
   Angle reduce_near(D x) {
     Value* low;
     // Two parts of pi/2; the first has 25 bits, so its product is exact up to 2^28 quarter turns.
-    D n = nearest(x * kTwoOverPi, &low);
+    D n = nearest(x, kTwoOverPi, &low);
     return {fma(-n, k(1.58932547735281966916e-08), fma(-n, k(1.57079631090164184570e+00), x)), low};
   }
   /// The same from kNear on.
@@ -146,25 +153,26 @@ class Single : public Formulas {
     Value* within = b.CreateAnd(shift, i(63));
     auto word = [&](int w) { return b.CreateSelect(second, i(kBits[w + 1]), i(kBits[w])); };
     auto funnel = [&](Value* high, Value* below) {
-      return b.CreateIntrinsic(Intrinsic::fshl, {i64_}, {high, below, within});
+      return b.CreateIntrinsic(Intrinsic::fshl, {int_}, {high, below, within});
     };
     Value* top = funnel(word(0), word(1));
     Value* rest = b.CreateLShr(funnel(word(1), word(2)), 32);
     Value* turn = b.CreateAdd(b.CreateMul(mantissa, top), b.CreateLShr(b.CreateMul(mantissa, rest), 32));
     Value* q = b.CreateLShr(b.CreateAdd(turn, i(uint64_t{1} << 61)), 62);
     Value* left = b.CreateSub(turn, b.CreateShl(q, 62));
-    D far = D{b.CreateSIToFP(left, f64_), &b} * (kHalfPi * 0x1p-62);
+    D far = D{b.CreateSIToFP(left, real_), &b} * (kHalfPi * 0x1p-62);
     Value* minus = b.CreateFCmpOLT(x.v, k(0).v);
     far = pick(minus, -far, far);
     return {far, b.CreateSelect(minus, b.CreateNeg(q), q)};
   }
   D sin_part(D r) {
-    return r * polynomial(r * r,
-                          std::array{1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880, -1.0 / 39916800});
+    return r * polynomial(r * r, std::array{0.9999999999956792, -0.16666666631620145, 0.008333328784578339,
+                                            -0.00019839202702840318, 2.7173491825990705e-06});
   }
   D cos_part(D r) {
-    return polynomial(
-        r * r, std::array{1.0, -1.0 / 2, 1.0 / 24, -1.0 / 720, 1.0 / 40320, -1.0 / 3628800, 1.0 / 479001600});
+    return polynomial(r * r,
+                      std::array{0.9999999999999445, -0.49999999999351596, 0.041666666543964025,
+                                 -0.0013888880395805635, 2.479892906715655e-05, -2.7173446028739086e-07});
   }
   D finite_only(D x, D r) { return pick(lt(abs(x), inf()), r, nan()); }
   D sin(D x, Angle a, uint64_t ahead) {  // `ahead` quarter turns further: 1 makes it the cosine
@@ -175,14 +183,19 @@ class Single : public Formulas {
   /// The sine or cosine of an angle below kNear: less its half turns, one odd series serves.
   D sin_near(D x, bool cosine) {
     Value* low;
-    D n = nearest(cosine ? x * (kTwoOverPi / 2) - 0.5 : x * (kTwoOverPi / 2), &low);
+    D turns = cosine ? fma(x, k(kTwoOverPi / 2), k(-0.5)) : x;
+    D n = cosine ? nearest(turns, &low) : nearest(x, kTwoOverPi / 2, &low);
     if (cosine) n = n + 0.5, low = b.CreateAdd(low, i(1));
     D r = fma(-n, k(2 * 1.58932547735281966916e-08), fma(-n, k(2 * 1.57079631090164184570e+00), x));
-    D v = r * polynomial(r * r, std::array{1.0, -1.0 / 6, 1.0 / 120, -1.0 / 5040, 1.0 / 362880,
-                                           -1.0 / 39916800, 1.0 / 6227020800, -1.0 / 1307674368000});
+    D v = r * polynomial(r * r, std::array{0.9999999999830058, -0.16666666616987122, 0.008333330979635697,
+                                           -0.00019840861780092325, 2.7525296935155038e-06,
+                                           -2.3889646067412233e-08});
     return from_bits(b.CreateXor(bits(v), b.CreateShl(low, 63)));  // odd half turns turn the sign
   }
-  D tan(D x, Angle a) {
+  D tan(D x) {
+    const Angle near = reduce_near(x), far = reduce_far(x);
+    Value* small = lt(abs(x), k(kNear));
+    const Angle a{pick(small, near.rest, far.rest), b.CreateSelect(small, near.quarters, far.quarters)};
     D s = sin_part(a.rest), c = cos_part(a.rest);
     Value* odd = bit(a.quarters, 1);
     return finite_only(x, pick(odd, -c, s) / pick(odd, s, c));
@@ -236,6 +249,21 @@ class Single : public Formulas {
     return pick(b.CreateOr(eq(x, k(1)), eq(y, k(0))), k(1), r);
   }
 
+  /// From y within 4 % of a^(-1/3), by a series and a step for a y^2.
+  D cbrt(D x) {
+    D a = abs(x);
+    Value* third = b.CreateMul(b.CreateLShr(bits(a), 32), i(0x55555555));
+    D y = from_bits(b.CreateSub(i(uint64_t{0x553f0000} << 32), third));
+    D left = k(1) - (a * y) * (y * y);
+    y = fma(y * left,
+            polynomial(left, std::array{0.3333253762686724, 0.22220795240545216, 0.1750910618705695,
+                                        0.1466249813774663}),
+            y);
+    D g = a * y * y;
+    g = fma(g * (2.0 / 3), k(1) - g * y, g);
+    return pick(b.CreateAnd(lt(k(0), a), lt(a, inf())), sign(g, x), x);
+  }
+
   D erf(D x) {
     D a = abs(x);
     D s = clamp(a, 0, 1);
@@ -260,75 +288,149 @@ class Single : public Formulas {
   }
 };
 
-}  // namespace
-
-bool is_trigonometric(Op op) { return op == Op::Sin || op == Op::Cos || op == Op::Tan; }
-
-Value* host_trigonometry_f32(Builder& b, Op op, Value* value, bool fused) {
-  Single f(b, value->getType()->getWithNewType(b.getDoubleTy()), fused);
-  using D = Formulas::D;
-  const D x = f.wide(value);
-  const auto of = [&](const Single::Angle& a) {
-    return op == Op::Tan ? f.tan(x, a) : f.sin(x, a, op == Op::Cos ? 1 : 0);
-  };
-  const D near = op == Op::Tan ? of(f.reduce_near(x)) : f.sin_near(x, op == Op::Cos);
-  Value* small = f.lt(f.abs(x), f.k(Single::kNear));
-  Value* all = small->getType()->isVectorTy() ? b.CreateAndReduce(small) : small;
+/// `usual`, or `other` where an element is rare: computed for all if any is.
+Value* unless_rare(Builder& b, Value* rare, Value* usual, llvm::function_ref<Value*()> other) {
+  Value* any = rare->getType()->isVectorTy() ? b.CreateOrReduce(rare) : rare;
   llvm::BasicBlock* before = b.GetInsertBlock();
   llvm::Function* fn = before->getParent();
-  auto* large = llvm::BasicBlock::Create(b.getContext(), "large", fn);
+  auto* some = llvm::BasicBlock::Create(b.getContext(), "some", fn);
   auto* done = llvm::BasicBlock::Create(b.getContext(), "done", fn);
-  b.CreateCondBr(all, done, large);
-  b.SetInsertPoint(large);
-  const D far = f.pick(small, near, of(f.reduce_far(x)));
+  b.CreateCondBr(any, some, done);
+  b.SetInsertPoint(some);
+  Value* mixed = b.CreateSelect(rare, other(), usual);
   b.CreateBr(done);
   b.SetInsertPoint(done);
-  llvm::PHINode* result = b.CreatePHI(near.v->getType(), 2);
-  result->addIncoming(near.v, before);
-  result->addIncoming(far.v, large);
-  return f.narrow(D{result, &b}, value->getType());
+  llvm::PHINode* result = b.CreatePHI(usual->getType(), 2);
+  result->addIncoming(usual, before);
+  result->addIncoming(mixed, some);
+  return result;
 }
 
-bool has_f32_formula(Op op) {
+/// Those that f64 lanes would be too slow for.
+bool in_f32_lanes(Op op) {
   switch (op) {
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Log1p:
+    case Op::Tan:
     case Op::Asin:
     case Op::Acos:
+    case Op::Atan:
+    case Op::Sinh:
+    case Op::Cosh:
     case Op::Asinh:
     case Op::Acosh:
     case Op::Atanh:
-    case Op::Erf: return true;
-    default: return has_f64_formula(op);
+    case Op::Cbrt: return true;
+    default: return false;
   }
 }
 
+RareResult on_its_own_lanes(Builder& b, Op op, std::span<Value* const> args) {
+  switch (op) {
+    case Op::Log:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Log1p:
+    case Op::Acosh:
+    case Op::Asinh:
+    case Op::Atanh: return host_logarithm(b, op, args[0]);
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Tan:
+    case Op::Asin:
+    case Op::Acos:
+    case Op::Atan:
+    case Op::Atan2: return host_angle(b, op, args);
+    default: return host_power(b, op, args);
+  }
+}
+
+}  // namespace
+
+bool has_rare_cases(Op op, bool single, bool fused) {
+  if (op == Op::Asin || op == Op::Acos) return false;
+  if (!single || op == Op::Sin || op == Op::Cos || op == Op::Tan) return true;
+  return fused && op != Op::Atan && in_f32_lanes(op);
+}
+
+bool has_f64_formula(Op op) {
+  switch (op) {
+    case Op::Exp:
+    case Op::Exp2:
+    case Op::Expm1:
+    case Op::Log:
+    case Op::Log2:
+    case Op::Log10:
+    case Op::Log1p:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Tan:
+    case Op::Asin:
+    case Op::Acos:
+    case Op::Atan:
+    case Op::Sinh:
+    case Op::Cosh:
+    case Op::Tanh:
+    case Op::Asinh:
+    case Op::Acosh:
+    case Op::Atanh:
+    case Op::Cbrt:
+    case Op::Pow:
+    case Op::Atan2: return true;
+    default: return false;
+  }
+}
+bool has_f32_formula(Op op) { return op == Op::Erf || has_f64_formula(op); }
+
+RareResult host_math_f64(Builder& b, Op op, std::span<Value* const> args) {
+  return on_its_own_lanes(b, op, args);
+}
+
 Value* host_math_f32(Builder& b, Op op, std::span<Value* const> args, bool fused) {
-  Single f(b, b.getDoubleTy(), fused);
+  Single f(b, args[0]->getType()->getWithNewType(b.getDoubleTy()), fused);
   using D = Formulas::D;
-  const D x = f.wide(args[0]);
-  const auto result = [&]() -> D {
-    switch (op) {
-      case Op::Exp: return f.exp(x);
-      case Op::Exp2: return f.exp2(x);
-      case Op::Expm1: return f.expm1(x);
-      case Op::Log: return f.log(x);
-      case Op::Log2: return f.log2(x);
-      case Op::Log10: return f.log10(x);
-      case Op::Log1p: return f.log1p(x);
-      case Op::Asin: return f.asin(x);
-      case Op::Acos: return f.acos(x);
-      case Op::Atan: return f.atan(x);
-      case Op::Sinh: return f.sinh(x);
-      case Op::Cosh: return f.cosh(x);
-      case Op::Tanh: return f.tanh(x);
-      case Op::Asinh: return f.asinh(x);
-      case Op::Acosh: return f.acosh(x);
-      case Op::Atanh: return f.atanh(x);
-      case Op::Erf: return f.erf(x);
-      case Op::Pow: return f.pow(x, f.wide(args[1]));
-      default: return f.atan2(x, f.wide(args[1]));
-    }
+  const auto widely = [&] {
+    const D x = f.wide(args[0]);
+    const D result = [&]() -> D {
+      switch (op) {
+        case Op::Exp: return f.exp(x);
+        case Op::Exp2: return f.exp2(x);
+        case Op::Expm1: return f.expm1(x);
+        case Op::Log: return f.log(x);
+        case Op::Log2: return f.log2(x);
+        case Op::Log10: return f.log10(x);
+        case Op::Log1p: return f.log1p(x);
+        case Op::Sin: return f.sin(x, f.reduce_far(x), 0);
+        case Op::Cos: return f.sin(x, f.reduce_far(x), 1);
+        case Op::Tan: return f.tan(x);
+        case Op::Asin: return f.asin(x);
+        case Op::Acos: return f.acos(x);
+        case Op::Atan: return f.atan(x);
+        case Op::Sinh: return f.sinh(x);
+        case Op::Cosh: return f.cosh(x);
+        case Op::Tanh: return f.tanh(x);
+        case Op::Asinh: return f.asinh(x);
+        case Op::Acosh: return f.acosh(x);
+        case Op::Atanh: return f.atanh(x);
+        case Op::Cbrt: return f.cbrt(x);
+        case Op::Erf: return f.erf(x);
+        case Op::Pow: return f.pow(x, f.wide(args[1]));
+        default: return f.atan2(x, f.wide(args[1]));
+      }
+    }();
+    return f.narrow(result, args[0]->getType());
   };
-  return b.CreateFPTrunc(result().v, b.getFloatTy());
+  if (op == Op::Sin || op == Op::Cos) {
+    const D x = f.wide(args[0]);
+    Value* large = b.CreateNot(f.lt(f.abs(x), f.k(Single::kNear)));
+    Value* near = f.narrow(f.sin_near(x, op == Op::Cos), args[0]->getType());
+    return unless_rare(b, large, near, widely);
+  }
+  if (!fused || !in_f32_lanes(op)) return widely();
+  const RareResult usual = on_its_own_lanes(b, op, args);
+  return usual.rare == nullptr ? usual.value : unless_rare(b, usual.rare, usual.value, widely);
 }
 
 }  // namespace gk::codegen

@@ -8,22 +8,21 @@
 
 namespace gk::codegen {
 
-/// What a formula gives, and where libm has to be asked instead (a bool, or a vector of them).
+/// What a formula gives, and where libm has to be asked instead (a bool, or a vector of them; null: nowhere).
 struct RareResult {
   llvm::Value* value;
   llvm::Value* rare;
 };
+/// f64, for processors with fused multiplication and addition. The arguments are doubles or vectors of them.
 bool has_f64_formula(ir::Op op);
-/// Any other function of f32 is that of f64, rounded.
-bool has_f32_formula(ir::Op op);
-/// For processors with fused multiplication and addition. The arguments are doubles or vectors of them.
 RareResult host_math_f64(Builder& b, ir::Op op, std::span<llvm::Value* const> args);
 
-/// Sine, cosine and tangent have rare cases in f32 too: large angles.
-bool is_trigonometric(ir::Op op);
-/// One of the above with a branch for large angles; the argument is a float or a vector of floats.
-llvm::Value* host_trigonometry_f32(Builder& b, ir::Op op, llvm::Value* x, bool fused);
-/// Any other, of floats.
+/// Any other function of f32 is that of f64, rounded.
+bool has_f32_formula(ir::Op op);
+/// Of floats or vectors of them. Where it has rare cases, it has branches.
 llvm::Value* host_math_f32(Builder& b, ir::Op op, std::span<llvm::Value* const> args, bool fused);
+
+/// Whether a formula of f32 (`single`) or f64 has rare cases at all.
+bool has_rare_cases(ir::Op op, bool single, bool fused);
 
 }  // namespace gk::codegen

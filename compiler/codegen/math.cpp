@@ -1,5 +1,5 @@
-// Transcendental functions: libdevice on NVIDIA; on the host own code (host_math.cpp, host_math_f64.cpp) and
-// libm's scalar functions, which give an element the same bits wherever it lies in a loop. Random draws.
+// Transcendental functions: libdevice on NVIDIA; on the host own code (host_math*.cpp) and libm's scalar
+// functions, which give an element the same bits wherever it lies in a loop. Random draws.
 #include <llvm/Transforms/Utils/ModuleUtils.h>
 
 #include "compiler/codegen/emitter.h"
@@ -60,9 +60,9 @@ Value* Emitter::math(Op op, std::span<Value* const> args) {
     for (Value* a : args) wide.push_back(b.CreateFPExt(a, b.getDoubleTy()));
     return b.CreateFPTrunc(math(op, wide), b.getFloatTy());
   }
-  if (single && !is_trigonometric(op)) return host_math_f32(b, op, args, fuses());
   if (!single && !(fuses() && has_f64_formula(op))) return call_library(ir::info(op).library.name, args);
-  return call_host_math(op, args);
+  if (has_rare_cases(op, single, fuses())) return call_host_math(op, args);
+  return single ? host_math_f32(b, op, args, fuses()) : host_math_f64(b, op, args).value;
 }
 
 // Note [Functions with rare cases]
@@ -106,7 +106,7 @@ llvm::Function* Emitter::make_host_math(Op op, const std::string& name, llvm::Ty
   std::vector<Value*> args;
   for (llvm::Argument& a : fn->args()) args.push_back(&a);
   if (element->isFloatTy()) {
-    b.CreateRet(host_trigonometry_f32(b, op, args[0], fuses()));
+    b.CreateRet(host_math_f32(b, op, args, fuses()));
     return fn;
   }
   const RareResult usual = host_math_f64(b, op, args);

@@ -1,5 +1,5 @@
-// The host's transcendental functions: f32 within 0.51 ulp of long double, f64 as libm, special values, and
-// the same bits wherever an element lies.
+// The host's transcendental functions: f32 within 0.51 ulp or 1 ulp of long double, special values, and the
+// same bits wherever an element lies. GK_ULPS=1 prints the largest error of each.
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -27,8 +27,23 @@ const Function kFunctions[] = {
     {Op::Atan, [](Long x) { return std::atan(x); }},   {Op::Sinh, [](Long x) { return std::sinh(x); }},
     {Op::Cosh, [](Long x) { return std::cosh(x); }},   {Op::Tanh, [](Long x) { return std::tanh(x); }},
     {Op::Asinh, [](Long x) { return std::asinh(x); }}, {Op::Acosh, [](Long x) { return std::acosh(x); }},
-    {Op::Atanh, [](Long x) { return std::atanh(x); }}, {Op::Erf, [](Long x) { return std::erf(x); }},
+    {Op::Atanh, [](Long x) { return std::atanh(x); }}, {Op::Cbrt, [](Long x) { return std::cbrt(x); }},
+    {Op::Erf, [](Long x) { return std::erf(x); }},
 };
+
+/// Those made of f64 arithmetic round once.
+double bound(Op op) {
+  switch (op) {
+    case Op::Exp:
+    case Op::Expm1:
+    case Op::Log:
+    case Op::Sin:
+    case Op::Cos:
+    case Op::Tanh:
+    case Op::Erf: return 0.51;
+    default: return 1;
+  }
+}
 
 /// Distance in units of the last place of the f32 nearest to `want`.
 double ulps(float got, Long want) {
@@ -81,6 +96,18 @@ std::vector<float> samples() {
     x.push_back(small(random));
     x.push_back(large(random));
     x.push_back(1 + unit(random) * 0.01f);
+    x.push_back(std::exp2(large(random) / 10));
+    x.push_back(0.5f + unit(random) * 0.01f);
+    x.push_back(std::exp2(20 * unit(random) - 20) * (i % 2 == 0 ? 1 : -1));
+  }
+  // Where a series ends and the exponent changes: around sqrt(2) and its powers, and multiples of pi/2.
+  for (int i = -2000; i < 2000; ++i)
+    for (const float v : {0.70710677f, 1.4142135f, 2.828427f, 1.5707964f, 3.1415927f, 0.34657359f,
+                          0.35355338f, 1.0606601f, 0.171573f, 0.5f, 0.41421357f})
+      x.push_back(v * (1 + static_cast<float>(i) * 0x1p-23f));
+  for (int i = 1; i < 300; ++i) {
+    const auto v = static_cast<float>(i);
+    x.insert(x.end(), {v, -v, v * v * v, 1 / v, std::exp2(v - 150), std::exp2(150 - v), v * 1.5707964f});
   }
   return x;
 }
@@ -109,7 +136,11 @@ void f32_functions(const std::string& cpu) {
       const double u = ulps(got[f][i], kFunctions[f].exact(Long{x[i]}));
       if (u > worst) worst = u, where = x[i];
     }
-    EXPECT_LE(worst, 0.51) << cpu << " " << ir::info(kFunctions[f].op).name << " at " << where;
+    EXPECT_LE(worst, bound(kFunctions[f].op))
+        << cpu << " " << ir::info(kFunctions[f].op).name << " at " << where;
+    if (std::getenv("GK_ULPS"))
+      std::printf("%s %s %.3f at %.9g\n", cpu.c_str(), std::string(ir::info(kFunctions[f].op).name).c_str(),
+                  worst, where);
   }
   // One element at a time: no vectors, the same bits.
   std::vector<std::vector<float>> alone(std::size(kFunctions), std::vector<float>(x.size()));
@@ -123,7 +154,7 @@ void f32_functions(const std::string& cpu) {
     }
 }
 
-TEST(CodegenMath, f32_functions_are_within_0_51_ulp) {
+TEST(CodegenMath, f32_functions_are_within_1_ulp) {
   for (const std::string& cpu : host_cpus()) f32_functions(cpu);
 }
 
