@@ -48,15 +48,15 @@ class Single : public Formulas {
   D exp(D x) {
     x = clamp(x, -200, 200);
     Value* low;
-    D r = fma(-nearest(x * kLog2e, &low), k(kLn2), x);
+    D r = fma(-nearest(x, kLog2e, &low), k(kLn2), x);
     return fma(r, expm1_over(r), k(1)) * power_of_two(low);
   }
   D expm1(D x) {
     D c = clamp(x, -200, 200);
     Value* low;
-    D r = fma(-nearest(c * kLog2e, &low), k(kLn2), c);
+    D r = fma(-nearest(c, kLog2e, &low), k(kLn2), c);
     D scale = power_of_two(low);
-    return keep_zero(x, scale * (r * expm1_over(r)) + (scale - 1.0));
+    return sign(fma(scale, r * expm1_over(r), scale - 1.0), x);
   }
 
   struct Log {
@@ -310,6 +310,8 @@ Value* unless_rare(Builder& b, Value* rare, Value* usual, llvm::function_ref<Val
 bool in_f32_lanes(Op op) {
   switch (op) {
     case Op::Exp2:
+    case Op::Expm1:
+    case Op::Log:
     case Op::Log2:
     case Op::Log10:
     case Op::Log1p:
@@ -319,6 +321,7 @@ bool in_f32_lanes(Op op) {
     case Op::Atan:
     case Op::Sinh:
     case Op::Cosh:
+    case Op::Tanh:
     case Op::Asinh:
     case Op::Acosh:
     case Op::Atanh:
@@ -350,7 +353,7 @@ RareResult on_its_own_lanes(Builder& b, Op op, std::span<Value* const> args) {
 }  // namespace
 
 bool has_rare_cases(Op op, bool single, bool fused) {
-  if (op == Op::Asin || op == Op::Acos) return false;
+  if (op == Op::Asin || op == Op::Acos || op == Op::Tanh) return false;
   if (!single || op == Op::Sin || op == Op::Cos || op == Op::Tan) return true;
   return fused && op != Op::Atan && in_f32_lanes(op);
 }

@@ -17,18 +17,23 @@ class Angles : public Pairs {
  public:
   using Pairs::Pairs;
 
-  Result sin(D x, uint64_t ahead) {  // `ahead` quarter turns further: 1 makes it the cosine
+  Result sin(D x) {
+    Value* q;
+    Pair r = reduce(abs(x), &q);
+    Value* signs = b.CreateXor(b.CreateShl(q, 62), bits(x));
+    return {turned(quarter(r, q), signs), within(x, 0x1p30)};
+  }
+  Result cos(D x) {
     Value* q;
     Pair r = reduce(x, &q);
-    q = b.CreateAdd(q, i(ahead));
-    D v = pick(bit(q, 1), cos_part(r), sin_part(r));
-    v = pick(bit(q, 2), -v, v);
-    return {ahead == 0 ? keep_zero(x, v) : v, within(x, 0x1p30)};
+    q = b.CreateAdd(q, i(1));
+    return {turned(quarter(r, q), b.CreateShl(q, 62)), within(x, 0x1p30)};
   }
   /// The series and, for odd quarter turns, minus its inverse.
   Result tan(D x) {
     Value* q;
     Pair r = reduce(x, &q);
+    r = tidy(r.h, r.l);
     D z = r.h * r.h;
     D curve = series(z,
                      std::array{0.3333333333333338, 0.1333333333332528, 0.05396825397294483,
@@ -86,7 +91,12 @@ class Angles : public Pairs {
     D p = n * half_pi().l, rest = fma(-n, k(half_pi().l), p);
     D t = y - p;
     rest = fma(-n, k(single_ ? -0x1.ee59dap-50 : -0x1.f1976b7ed8fbcp-110), rest);
-    return tidy(t, ((y - t) - p) + rest);
+    return {t, ((y - t) - p) + rest};
+  }
+  /// The sine, or the cosine where q is odd.
+  D quarter(Pair r, Value* q) { return pick(bit(q, 1), cos_part(r), sin_part(r)); }
+  D turned(D v, Value* signs) {
+    return from_bits(b.CreateXor(bits(v), b.CreateAnd(signs, i(uint64_t{1} << 63))));
   }
   D sin_part(Pair r) {
     D z = r.h * r.h;
@@ -173,8 +183,8 @@ RareResult host_angle(Builder& b, Op op, std::span<Value* const> args) {
   const Formulas::D x{args[0], &b};
   const auto result = [&] {
     switch (op) {
-      case Op::Sin: return f.sin(x, 0);
-      case Op::Cos: return f.sin(x, 1);
+      case Op::Sin: return f.sin(x);
+      case Op::Cos: return f.cos(x);
       case Op::Tan: return f.tan(x);
       case Op::Asin: return f.asin(x);
       case Op::Acos: return f.acos(x);

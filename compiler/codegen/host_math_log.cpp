@@ -22,8 +22,10 @@ constexpr std::array kAtanhWide{0.6666666666666655,  0.4000000000008684, 0.28571
                                 0.13152165080397937, 0.13982635870550977};
 constexpr std::array kAtanh32{0.666667759, 0.399775803, 0.298707545};
 constexpr std::array kAtanhWide32{0.666666627, 0.400009632, 0.285012811, 0.241907164};
-// (log(1 + f) - f) / f^2 to other bases, for one chain: two would take numbers of opposite signs from each
+// (log(1 + f) - f) / f^2 to three bases, for one chain: two would take numbers of opposite signs from each
 // other.
+constexpr std::array kLog{-0.499999881, 0.333333254,  -0.250016004, 0.200020015,  -0.166087702,
+                          0.141811922,  -0.132445663, 0.1290856,    -0.0762322024};
 constexpr std::array kLog2{-0.721347332, 0.480898201,  -0.360697865, 0.288570106, -0.239596322,
                            0.204544917,  -0.191157088, 0.186522856,  -0.110155813};
 constexpr std::array kLog10{-0.217147186, 0.144764796,  -0.108580746, 0.0868675187, -0.0721275955,
@@ -42,6 +44,10 @@ class Logarithms : public Pairs {
   Result log(D x) {
     const Split p = split(x);
     D f = p.mantissa - 1.0;
+    if (single_) {
+      D low = fma(f * f, chain(f, kLog, 0, 1), p.exponent * ln2().l);
+      return {with_multiple(p.exponent, ln2().h, f, low), is_normal(x)};
+    }
     D s = f / (f + 2.0), z = s * s, half = f * f * 0.5;
     D low = fma(s, fma(z, polynomial(z, kAtanh), half), p.exponent * kLn2Low);
     return {fma(p.exponent, k(kLn2High), f - (half - low)), is_normal(x)};
@@ -53,9 +59,9 @@ class Logarithms : public Pairs {
       D low = fma(f * f, chain(f, kLog2, 0, 1), f * 0x1.4ae0cp-26);
       return {fma(f, k(0x1.715476p0), low) + p.exponent, is_normal(x)};
     }
-    Pair m = times(log_pair(p.mantissa - 1.0), kLog2e, 0x1.777d0ffda0d24p-56);
-    Pair t = tidy(p.exponent, m.h);
-    return {t.h + (t.l + m.l), is_normal(x)};
+    const Pair l = log_pair(p.mantissa - 1.0);
+    const Pair m = product(l.h, k(kLog2e)), t = tidy(p.exponent, m.h);
+    return {t.h + (t.l + fma(l.l, k(kLog2e), fma(l.h, k(0x1.777d0ffda0d24p-56), m.l))), is_normal(x)};
   }
   Result log10(D x) {
     const Split p = split(x);
@@ -65,8 +71,11 @@ class Logarithms : public Pairs {
       Pair m = product(f, k(0x1.bcb7b2p-2));
       return {with_multiple(p.exponent, 0x1.344136p-2, m.h, m.l + low), is_normal(x)};
     }
-    Pair m = times(log_pair(p.mantissa - 1.0), 0x1.bcb7b1526e50ep-2, 0x1.95355baaafad3p-57);  // 1 / ln 10
+    const Pair l = log_pair(p.mantissa - 1.0);
+    constexpr double kLog10e = 0x1.bcb7b1526e50ep-2, kLog10eLow = 0x1.95355baaafad3p-57;
+    const Pair m = product(l.h, k(kLog10e));
     D low = fma(p.exponent, k(-0x1.9dc1da994fd21p-59), m.l);
+    low = fma(l.l, k(kLog10e), fma(l.h, k(kLog10eLow), low));
     return {with_multiple(p.exponent, 0x1.34413509f79ffp-2, m.h, low), is_normal(x)};
   }
   Result log1p(D x) {
@@ -145,12 +154,13 @@ class Logarithms : public Pairs {
     D low = fma(t * z, curve, fma(exponent, k(ln2().l * of), rest));
     return with_multiple(exponent, ln2().h * of, t, low);
   }
-  /// log(1 + f) = f - f^2/2 + s (f^2/2 + z P(z)), s = f / (2 + f), z = s^2.
+  /// log(1 + f) = f - f^2/2 + s (f^2/2 + z P(z)), s = f / (2 + f), z = s^2; the second number is small, but
+  /// not as small as a rounding error.
   Pair log_pair(D f) {
     D s = f / (f + 2.0), z = s * s;
     Pair half = product(f, f * 0.5);
     Pair t = tidy(f, -half.h);
-    return tidy(t.h, t.l + fma(s, fma(z, polynomial(z, kAtanh), half.h), -half.l));
+    return {t.h, t.l + fma(s, fma(z, polynomial(z, kAtanh), half.h), -half.l)};
   }
 };
 

@@ -32,25 +32,49 @@ class Powers : public Pairs {
     s = s + fma(f * f, curve, fma(f, k(kLn2), k(1) - s));
     return {s * power_of_two(low), within(x, 120)};
   }
-  Result expm1(D x) { return {keep_zero(x, expm1_pair(x).h), within(x, 708)}; }
+  /// 2^n r + (2^n - 1), of which nothing is lost, and the curve: 2^n (r^2/2 + r^3 P(r)).
+  Result expm1(D x) {
+    const Exponent e = reduce_exponent(x);
+    D scale = power_of_two(e.low), less = scale - 1.0;
+    const Pair square = product(e.r, e.r * 0.5), most = sum_of(scale, e.r, less);
+    D curve =
+        series(e.r,
+               std::array{2 * 0.16666666666666685, 2 * 0.04166666666666669, 2 * 0.008333333333315944,
+                          2 * 0.001388888888886928, 2 * 0.00019841269898691053, 2 * 2.480158735721264e-05,
+                          2 * 2.7557232839774002e-06, 2 * 2.755724509734088e-07, 2 * 2.511266661703218e-08,
+                          2 * 2.0923791803299547e-09},
+               std::array{2 * 0.166666657, 2 * 0.0416664816, 2 * 0.00833357032, 2 * 0.00139333308,
+                          2 * 0.000197398811});
+    curve = square.h + fma(e.r * square.h, curve, fma(e.l, e.r, e.l) + square.l);
+    D r = most.h + (fma(scale, curve, most.l) + ((scale - less) - 1.0));
+    return {sign(r, x), within(x, single_ ? 87 : 708)};
+  }
 
   Result sinh(D x) {
-    const Hyperbolic p = hyperbolic(abs(x));
+    const Hyperbolic p = hyperbolic(abs(x), !single_);
     D rest = fma(p.minus, p.cosh_less, fma(p.plus, p.sinh_less, p.minus_low));
-    D r = with_product(p.plus, p.r, p.minus, rest);
+    const Pair most = sum_of(p.plus, p.r, p.minus);
+    D r = most.h + (most.l + rest);
     if (single_) return {sign(r, x), within(x, 87)};
     r = pick(within(x, 0x1p-30), abs(x), r + r);
     return {sign(r, x), within(x, 710.47)};
   }
   Result cosh(D x) {
-    const Hyperbolic p = hyperbolic(abs(x));
+    const Hyperbolic p = hyperbolic(abs(x), !single_);
     D rest = fma(p.plus, p.cosh_less, fma(p.minus, p.sinh_less, p.plus_low));
-    D r = with_product(p.minus, p.r, p.plus, rest);
+    const Pair most = sum_of(p.minus, p.r, p.plus);
+    D r = most.h + (most.l + rest);
     return {single_ ? r : r + r, within(x, single_ ? 87 : 710.47)};
   }
   Result tanh(D x) {
-    Pair e = expm1_pair(clamp(abs(x), 0, 22) * 2.0);
-    return {sign(over(e, plus(e, 2)).h, x), b.CreateFCmpORD(x.v, x.v)};
+    const Hyperbolic p = hyperbolic(clamp(abs(x), 0, single_ ? 10 : 22), false);
+    Pair top = sum_of(p.plus, p.r, p.minus), bottom = sum_of(p.minus, p.r, p.plus);
+    top.l = top.l + fma(p.minus, p.cosh_less, fma(p.plus, p.sinh_less, fma(p.plus_low, p.r, p.minus_low)));
+    bottom = tidy(bottom.h, bottom.l + fma(p.plus, p.cosh_less,
+                                           fma(p.minus, p.sinh_less, fma(p.minus_low, p.r, p.plus_low))));
+    D inverse = k(1) / bottom.h, q = top.h * inverse;
+    D rest = fma(-q, bottom.h, top.h) + fma(-q, bottom.l, top.l);
+    return {sign(fma(rest, inverse, q), x), nullptr};
   }
 
   /// 2^(y log2 x) with the logarithm to 2^-70.
@@ -130,26 +154,11 @@ class Powers : public Pairs {
     D scale = power_of_two(low);
     return fma(scale, s, scale);
   }
-  Pair expm1_pair(D x) {
-    const Exponent e = reduce_exponent(x);
-    D scale = power_of_two(e.low);
-    D less = scale - 1.0;
-    Pair square = product(e.r, e.r * 0.5);
-    D curve = polynomial(
-        e.r, std::array{2 * 0.16666666666666685, 2 * 0.04166666666666669, 2 * 0.008333333333315944,
-                        2 * 0.001388888888886928, 2 * 0.00019841269898691053, 2 * 2.480158735721264e-05,
-                        2 * 2.7557232839774002e-06, 2 * 2.755724509734088e-07, 2 * 2.511266661703218e-08,
-                        2 * 2.0923791803299547e-09});
-    curve = fma(e.r * square.h, curve, fma(e.l, e.r, e.l) + square.l);
-    Pair t = sum(scale * e.r, less), u = tidy(t.h, scale * square.h);
-    return tidy(u.h, u.l + (t.l + (((scale - less) - 1.0) + scale * curve)));
-  }
-
   struct Hyperbolic {
     D r, cosh_less, sinh_less;           // cosh r - 1, sinh r - r
-    D plus, minus, plus_low, minus_low;  // 2^(n-1) + 2^(-n-1) and their difference; in f64, half of them
+    D plus, minus, plus_low, minus_low;  // 2^(n-1) + 2^(-n-1) and their difference; or half of them
   };
-  Hyperbolic hyperbolic(D a) {
+  Hyperbolic hyperbolic(D a, bool half) {
     const Exponent e = reduce_exponent(a);
     D z = e.r * e.r;
     D even = series(z,
@@ -160,19 +169,20 @@ class Powers : public Pairs {
                    std::array{0.16666666666666677, 0.008333333333321456, 0.00019841269886510475,
                               2.7557243864755403e-06, 2.51091458559819e-08},
                    std::array{0.166666672, 0.00833319034, 0.000199601665});
-    // In f64 2^(n-1) may be beyond the largest number, and its inverse below the smallest normal one.
-    const uint64_t less = uint64_t{single_ ? 1u : 2u} << mantissa_bits();
+    // In halves, where 2^(n-1) may be beyond the largest number and its inverse below the smallest normal
+    // one.
+    const uint64_t less = uint64_t{half ? 2u : 1u} << mantissa_bits();
     Value* up = b.CreateAdd(b.CreateShl(e.low, mantissa_bits()), i(one() - less));
     Value* down = b.CreateSub(i(2 * (one() - less)), up);
-    if (!single_) down = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, down, i(0));
+    if (half) down = b.CreateBinaryIntrinsic(llvm::Intrinsic::smax, down, i(0));
     D high = from_bits(up), low = from_bits(down);
     D plus = high + low, minus = high - low;
     return {e.r, z * even, fma(e.r * z, odd, e.l), plus, minus, (high - plus) + low, (high - minus) - low};
   }
-  /// a r + base + rest, the product's and the sum's rounding errors kept.
-  D with_product(D a, D r, D base, D rest) {
+  /// a r + base, |base| >= |a r| or 0.
+  Pair sum_of(D a, D r, D base) {
     D s = fma(a, r, base);
-    return s + (fma(a, r, base - s) + rest);
+    return {s, fma(a, r, base - s)};
   }
 
   /// a^(-1/3) within 4 %, for normal a; a finite number for zero.
@@ -204,7 +214,7 @@ RareResult host_power(Builder& b, Op op, std::span<Value* const> args) {
       default: return f.pow(x, Formulas::D{args[1], &b});
     }
   }();
-  return {result.value.v, b.CreateNot(result.holds)};
+  return {result.value.v, result.holds == nullptr ? nullptr : b.CreateNot(result.holds)};
 }
 
 }  // namespace gk::codegen
