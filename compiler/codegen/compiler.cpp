@@ -28,7 +28,7 @@ using program::TargetKind;
 namespace {
 
 /// Raised whenever the same kernel text gives other code.
-constexpr const char* kVersion = "gk codegen 4";
+constexpr const char* kVersion = "gk codegen 5";
 constexpr size_t kMostThreads = 16;
 /// Kernels of more instructions are compiled where nobody has to wait for them; smaller ones take less than
 /// anybody notices.

@@ -44,9 +44,9 @@ class Angles : public Pairs {
                      std::array{0.333333522, 0.133325875, 0.0540678464, 0.02124382, 0.0109299747,
                                 -2.43463164e-05, 0.004430186});
     D cube = r.h * z;
-    D low = fma(fma(r.h, r.h, -z) * r.h, k(0.5), fma(r.l, z, r.l));  // of z's rounding, about
-    Pair t{fma(cube, curve, r.h), k(0)};
-    t.l = fma(cube, curve, r.h - t.h) + low;
+    Pair t = sum_of(cube, curve, r.h);
+    D lost = fma(r.l, t.h * t.h, r.l);  // by the derivative; and, about, what z was rounded by
+    t.l = t.l + fma(fma(r.h, r.h, -z) * r.h, k(0.5), lost);
     D inverse = k(-1) / t.h;
     inverse = fma(inverse, fma(inverse, t.l, fma(inverse, t.h, k(1))), inverse);
     return {keep_zero(x, pick(bit(q, 1), inverse, t.h + t.l)), within(x, single_ ? 0x1p16 : 0x1p30)};
@@ -154,7 +154,8 @@ class Angles : public Pairs {
     D s = base + t;
     D low = fma(base, k(half_pi().l / half_pi().h), (base - s) + t);
     low = fma(lost, fma(z, k(-0.5), k(1)), low);  // about the derivative
-    return s + fma(t * z, curve, low);
+    const Pair r = sum_of(t * z, curve, s);
+    return r.h + (r.l + low);
   }
   /// The angle of (x, y) for y, x > 0: within (0, pi/2).
   Pair angle(D y, D x) {

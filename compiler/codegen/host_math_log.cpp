@@ -110,7 +110,7 @@ class Logarithms : public Pairs {
     Value* small = eq(p.power, k(1));
     Pair top = pick(small, Pair{a, k(0)}, Pair{u.h - p.power, u.l});
     Pair more = pick(small, root, u);
-    Pair half = tidy(more.h * 0.5, p.power * 0.5);
+    Pair half = tidy(p.power * 0.5, more.h * 0.5);
     half.l = fma(more.l, k(0.5), half.l);
     return {sign(of_quotient(p.exponent, top, half), x), lt(a, k(root_limit()))};
   }

@@ -52,22 +52,23 @@ class Powers : public Pairs {
 
   Result sinh(D x) {
     const Hyperbolic p = hyperbolic(abs(x), !single_);
-    D rest = fma(p.minus, p.cosh_less, fma(p.plus, p.sinh_less, p.minus_low));
+    D rest = fma(p.minus, p.cosh_less, fma(p.plus, p.sinh_less, fma(p.plus_low, p.r, p.minus_low)));
     const Pair most = sum_of(p.plus, p.r, p.minus);
     D r = most.h + (most.l + rest);
     if (single_) return {sign(r, x), within(x, 87)};
     r = pick(within(x, 0x1p-30), abs(x), r + r);
-    return {sign(r, x), within(x, 710.47)};
+    return {sign(r, x), within(x, 710.47586)};
   }
   Result cosh(D x) {
     const Hyperbolic p = hyperbolic(abs(x), !single_);
     D rest = fma(p.plus, p.cosh_less, fma(p.minus, p.sinh_less, p.plus_low));
     const Pair most = sum_of(p.minus, p.r, p.plus);
     D r = most.h + (most.l + rest);
-    return {single_ ? r : r + r, within(x, single_ ? 87 : 710.47)};
+    return {single_ ? r : r + r, within(x, single_ ? 87 : 710.47586)};
   }
   Result tanh(D x) {
-    const Hyperbolic p = hyperbolic(clamp(abs(x), 0, single_ ? 10 : 22), false);
+    D a = abs(x), limit = k(single_ ? 10 : 22);
+    const Hyperbolic p = hyperbolic(pick(lt(limit, a), limit, a), false);  // NaN stays
     Pair top = sum_of(p.plus, p.r, p.minus), bottom = sum_of(p.minus, p.r, p.plus);
     top.l = top.l + fma(p.minus, p.cosh_less, fma(p.plus, p.sinh_less, fma(p.plus_low, p.r, p.minus_low)));
     bottom = tidy(bottom.h, bottom.l + fma(p.plus, p.cosh_less,
@@ -179,12 +180,6 @@ class Powers : public Pairs {
     D plus = high + low, minus = high - low;
     return {e.r, z * even, fma(e.r * z, odd, e.l), plus, minus, (high - plus) + low, (high - minus) - low};
   }
-  /// a r + base, |base| >= |a r| or 0.
-  Pair sum_of(D a, D r, D base) {
-    D s = fma(a, r, base);
-    return {s, fma(a, r, base - s)};
-  }
-
   /// a^(-1/3) within 4 %, for normal a; a finite number for zero.
   D inverse_cube_root(D a) {
     if (single_) {

@@ -45,9 +45,10 @@ class Pairs : public Formulas {
     D p = a * c;
     return {p, fma(a, c, -p)};
   }
-  Pair plus(Pair a, double c) {
-    Pair s = sum(a.h, k(c));
-    return {s.h, s.l + a.l};
+  /// a c + base, |base| >= |a c| or 0.
+  Pair sum_of(D a, D c, D base) {
+    D s = fma(a, c, base);
+    return {s, fma(a, c, base - s)};
   }
   Pair times(Pair a, Pair o) {
     Pair p = product(a.h, o.h);

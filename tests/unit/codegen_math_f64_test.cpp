@@ -91,7 +91,7 @@ std::vector<double> samples() {
     x.push_back(std::exp2(30 * unit(random) - 30) * (i % 2 == 0 ? 1 : -1));
   }
   // Where a series ends and the exponent changes: around sqrt(2) and its powers, and multiples of pi/2.
-  for (int i = -2000; i < 2000; ++i)
+  for (int i = -1000; i < 1000; ++i)
     for (const double v : {0.7071067811865475, 1.4142135623730951, 2.8284271247461903, 1.5707963267948966,
                            3.141592653589793, 0.34657359027997264, 0.35355339059327373, 1.0606601717798212,
                            0.1715728752538099, 0.5, 0.41421356237309503})

@@ -98,7 +98,7 @@ std::vector<float> samples() {
     x.push_back(std::exp2(20 * unit(random) - 20) * (i % 2 == 0 ? 1 : -1));
   }
   // Where a series ends and the exponent changes: around sqrt(2) and its powers, and multiples of pi/2.
-  for (int i = -2000; i < 2000; ++i)
+  for (int i = -1000; i < 1000; ++i)
     for (const float v : {0.70710677f, 1.4142135f, 2.828427f, 1.5707964f, 3.1415927f, 0.34657359f,
                           0.35355338f, 1.0606601f, 0.171573f, 0.5f, 0.41421357f})
       x.push_back(v * (1 + static_cast<float>(i) * 0x1p-23f));
