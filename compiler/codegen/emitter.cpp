@@ -153,6 +153,27 @@ llvm::Value* Emitter::stack(llvm::Type* type, Value* count) {
 BasicBlock* Emitter::block(const char* name) { return BasicBlock::Create(context, name, function_); }
 
 void Emitter::loop(Value* from, Value* to, Value* step, const std::function<void(Value*)>& body, int unroll) {
+  llvm::Instruction* back = loop_back(from, to, step, body);
+  if (unroll > 0) note_for_loop(back, {{"llvm.loop.unroll.count", unroll}});
+  if (unroll < 0) note_for_loop(back, {{"llvm.loop.unroll.disable", 0}});
+}
+
+void Emitter::loop_of_points(Value* from, Value* to, const std::function<void(Value*)>& body) {
+  call_lanes_ = 0;
+  bool straight = false;
+  llvm::Instruction* back = loop_back(from, to, index(1), [&](Value* i) {
+    BasicBlock* inside = b.GetInsertBlock();
+    body(i);
+    straight = b.GetInsertBlock() == inside;
+  });
+  // See Note [Functions with rare cases] in math.cpp. More than one call at a time would keep vectors on the
+  // stack.
+  if (straight && call_lanes_ > 0)
+    note_for_loop(back, {{"llvm.loop.vectorize.width", call_lanes_}, {"llvm.loop.interleave.count", 1}});
+}
+
+llvm::Instruction* Emitter::loop_back(Value* from, Value* to, Value* step,
+                                      const std::function<void(Value*)>& body) {
   BasicBlock* before = b.GetInsertBlock();
   BasicBlock* head = block("loop");
   BasicBlock* inside = block("body");
@@ -166,15 +187,22 @@ void Emitter::loop(Value* from, Value* to, Value* step, const std::function<void
   body(i);
   i->addIncoming(b.CreateNSWAdd(i, step), b.GetInsertBlock());
   llvm::BranchInst* back = b.CreateBr(head);
-  if (unroll != 0) {
-    std::vector<llvm::Metadata*> what{
-        llvm::MDString::get(context, unroll > 0 ? "llvm.loop.unroll.count" : "llvm.loop.unroll.disable")};
-    if (unroll > 0) what.push_back(llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(unroll))));
-    llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, llvm::MDNode::get(context, what)});
-    id->replaceOperandWith(0, id);
-    back->setMetadata(llvm::LLVMContext::MD_loop, id);
-  }
   b.SetInsertPoint(done);
+  return back;
+}
+
+/// A note whose value is 0 has none: its name says all.
+void Emitter::note_for_loop(llvm::Instruction* back,
+                            std::initializer_list<std::pair<const char*, int>> notes) {
+  std::vector<llvm::Metadata*> all{nullptr};
+  for (const auto& [name, value] : notes) {
+    std::vector<llvm::Metadata*> note{llvm::MDString::get(context, name)};
+    if (value > 0) note.push_back(llvm::ConstantAsMetadata::get(b.getInt32(static_cast<uint32_t>(value))));
+    all.push_back(llvm::MDNode::get(context, note));
+  }
+  llvm::MDNode* id = llvm::MDNode::getDistinct(context, all);
+  id->replaceOperandWith(0, id);
+  back->setMetadata(llvm::LLVMContext::MD_loop, id);
 }
 
 void Emitter::when(Value* condition, const std::function<void()>& then) {

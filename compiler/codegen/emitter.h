@@ -67,6 +67,8 @@ class Emitter {
   /// likes.
   void loop(llvm::Value* from, llvm::Value* to, llvm::Value* step,
             const std::function<void(llvm::Value*)>& body, int unroll = 0);
+  /// The same over points that do not depend on each other, one after the other.
+  void loop_of_points(llvm::Value* from, llvm::Value* to, const std::function<void(llvm::Value*)>& body);
   void when(llvm::Value* condition, const std::function<void()>& then);
   void run(const ir::KBlock& block, Point& p);
   void run(const ir::KInst& i, Point& p) { inst(i, p); }
@@ -144,6 +146,9 @@ class Emitter {
                                  int lanes);
   bool fuses() const;     // the host's processor multiplies and adds in one instruction
   int f64_lanes() const;  // of its vectors
+  llvm::Instruction* loop_back(llvm::Value* from, llvm::Value* to, llvm::Value* step,
+                               const std::function<void(llvm::Value*)>& body);
+  void note_for_loop(llvm::Instruction* back, std::initializer_list<std::pair<const char*, int>> notes);
   llvm::Value* double_to_narrow(DType to, llvm::Value* v);
   llvm::Value* bf16_bits(llvm::Value* f);
 
@@ -156,6 +161,7 @@ class Emitter {
   llvm::Function* fault_function_ = nullptr;
   std::map<std::pair<llvm::Type*, llvm::Type*>, llvm::Function*> power_function_;  // by base and count
   std::map<const ir::KInst*, int> sites_;
+  int call_lanes_ = 0;                        // the most that all functions called in this loop have
   std::vector<char> constant_nonzero_;        // by SSA number: a Const other than 0
   std::vector<char> racing_;                  // by parameter: plain accesses must be atomic
   std::vector<llvm::Value*> private_copies_;  // by parameter

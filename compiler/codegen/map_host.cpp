@@ -94,7 +94,7 @@ void map_host(Emitter& e, const std::string& name) {
     host_points(e, begin, end, [&] {
       host_rows(e, e.kernel.axes, begin, end, [&](std::vector<Value*> index, Value* from, Value* to, Value*) {
         if (wants_tiles(e.kernel)) return tiles_host(e, index, from, to);
-        e.loop(from, to, e.index(1), [&](Value* i) {
+        e.loop_of_points(from, to, [&](Value* i) {
           Point p = e.point();
           p.index = index;
           if (!p.index.empty()) p.index.back() = i;

@@ -70,6 +70,9 @@ Value* Emitter::math(Op op, std::span<Value* const> args) {
 // function, of one element and of as many as a vector of the loop may have; the loop vectoriser is told that
 // the one stands for the other (its "vector function ABI"). Inside the vector function one test asks whether
 // any element is a rare one. All are made by the same code, so that an element has the same bits everywhere.
+// Most of a function's time is spent waiting for its own results. So there are functions of two vectors too,
+// whose instructions alternate; loops over points are told to be as wide as that, which the vectoriser would
+// not choose.
 Value* Emitter::call_host_math(Op op, std::span<Value* const> args) {
   const bool single = args[0]->getType()->isFloatTy();
   const std::string name = std::string("gk_") + ir::info(op).library.name + (single ? "_f32" : "_f64");
@@ -82,9 +85,9 @@ Value* Emitter::call_host_math(Op op, std::span<Value* const> args) {
                 vector + ")";
     if (scalar == nullptr) make_host_math(op, vector, args[0]->getType(), args.size(), lanes);
   };
-  const int lanes = f64_lanes();
-  variant(lanes);
-  if (single) variant(lanes * 2);
+  const int lanes = f64_lanes(), most = single ? lanes * 4 : lanes * 2;
+  for (int n = lanes; n <= most; n *= 2) variant(n);
+  call_lanes_ = call_lanes_ == 0 ? most : std::min(call_lanes_, most);
   if (scalar == nullptr) scalar = make_host_math(op, name, args[0]->getType(), args.size(), 1);
   llvm::CallInst* call = b.CreateCall(scalar, std::vector<Value*>(args.begin(), args.end()));
   call->addFnAttr(llvm::Attribute::get(context, "vector-function-abi-variant", variants));
@@ -141,11 +144,7 @@ llvm::Function* Emitter::make_host_math(Op op, const std::string& name, llvm::Ty
   llvm::BranchInst* back =
       b.CreateCondBr(b.CreateICmpULT(further, b.getInt32(static_cast<uint32_t>(lanes))), rare, done);
   // As many copies of it as lanes would be most of the function.
-  llvm::MDNode* whole =
-      llvm::MDNode::get(context, {llvm::MDString::get(context, "llvm.loop.unroll.disable")});
-  llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, whole});
-  id->replaceOperandWith(0, id);
-  back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  note_for_loop(back, {{"llvm.loop.unroll.disable", 0}});
   b.SetInsertPoint(done);
   llvm::PHINode* result = b.CreatePHI(type, 2);
   result->addIncoming(usual.value, before);

@@ -47,7 +47,7 @@ TEST(CodegenMap, host_loops_are_vectorised) {
   b.store(z, v, {1});
   text = host_compiler().llvm_text(b.take());
   ASSERT_TRUE(text.has_value());
-  EXPECT_TRUE(contains(*text, "<8 x double>") || contains(*text, "<4 x double>")) << *text;
+  EXPECT_TRUE(contains(*text, "<8 x float>") || contains(*text, "<16 x float>")) << *text;
 }
 
 TEST(CodegenMap, ptx_rounds_each_operation) {
