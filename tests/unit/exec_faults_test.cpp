@@ -1,4 +1,5 @@
 // Failures of the driver, one call at a time, over whole programs.
+#include "tests/unit/fake_libcuda_fixture.h"
 #include "tests/unit/runtime_fixture.h"
 
 namespace gk::test {
@@ -170,6 +171,78 @@ TEST(ExecFaults, any_call_of_everything_may_fail) {
     EXPECT_EQ(need(everything(device, mode)), 5455);
   }
 }
+
+/// Calls that give something back, after whose failure it is still there; or without which nothing can be.
+bool keeps_something(std::string_view call) {
+  for (const char* part : {"Free", "Destroy", "Unload", "Release", "cuCtxSetCurrent"}) {
+    if (call.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The same over hal/cuda: each single call of the driver's may fail, and each way to fail.
+class FakeLibcudaFaults : public ::testing::TestWithParam<int> {};
+
+TEST_P(FakeLibcudaFaults, any_driver_call_of_everything_may_fail) {
+  const FakeLibcuda fake;
+  if (!fake.ok()) GTEST_SKIP() << "the driver is no stand-in";
+  use_test_code();
+  const auto attempt = [&](hal::CaptureMode mode) -> Result<float> {
+    GK_TRY(const std::shared_ptr<hal::Device> device, hal::open("cuda", {}));
+    return everything(device, mode);
+  };
+  const auto clean = [&] {
+    const char* text = "";
+    fake.violations(&text);
+    return std::to_string(fake.live(nullptr)) + " left " + text;
+  };
+  for (const hal::CaptureMode mode : {hal::CaptureMode::Relaxed, hal::CaptureMode::Global}) {
+    fake.reset();
+    ASSERT_EQ(need(attempt(mode)), 5455);
+    ASSERT_EQ(clean(), "0 left ");
+    int64_t failures = 0;
+    for (int64_t k = 0;; ++k) {
+      ASSERT_LT(k, 2000);
+      fake.reset();
+      fake.fail_at(nullptr, k, GetParam());
+      const Result<float> r = attempt(mode);
+      const char* const failed = fake.failed_call();
+      fake.fail_at(nullptr, -1, 0);
+      if (failed == nullptr) {
+        EXPECT_GT(k, 200);
+        break;
+      }
+      const std::string where = "call " + std::to_string(k) + ", " + failed;
+      const bool is_mode = std::string_view(failed) == "cuThreadExchangeStreamCaptureMode";
+      if (r) {
+        EXPECT_EQ(*r, 5455) << where;
+      } else {
+        ++failures;
+        EXPECT_FALSE(r.error().code.empty() || r.error().message.empty()) << where;
+        ErrorKind kind = ErrorKind::Device;
+        if (GetParam() == kOutOfMemory && r.error().code == "E0601") kind = ErrorKind::OutOfMemory;
+        // Without its mode the thread breaks the capture that is open.
+        if (is_mode && r.error().code == "E0715") kind = ErrorKind::Capture;
+        EXPECT_EQ(r.error().kind, kind) << where << ": " << r.error().code << " " << r.error().message;
+      }
+      if (!keeps_something(failed)) {
+        EXPECT_EQ(clean(), "0 left ") << where;
+      }
+      // What this thread lets captures of others forbid to it is as it was.
+      if (std::exchange(fake.capture_mode(), 0) != 0) {
+        EXPECT_TRUE(is_mode) << where;
+      }
+      fake.configure("release", 1);  // where that failed
+    }
+    EXPECT_GT(failures, 100);
+    fake.reset();
+    EXPECT_EQ(need(attempt(mode)), 5455);
+    EXPECT_EQ(clean(), "0 left ");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(FakeLibcuda, FakeLibcudaFaults,
+                         ::testing::Values(kInvalidValue, kOutOfMemory, kLaunchFailed, kUnknown));
 
 }  // namespace
 }  // namespace gk::test

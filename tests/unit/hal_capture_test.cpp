@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/fake_libcuda/fake_libcuda.h"
 #include "tests/unit/hal_fixture.h"
 #include "tests/unit/product.h"
 
@@ -300,6 +301,55 @@ TEST_P(HalCapture, a_stream_that_somebody_else_captures_is_left_alone) {
   ASSERT_NE(graph, nullptr);
   EXPECT_EQ(destroy(graph), 0);
   GK_OK(wrapped->synchronize());
+}
+
+// The driver destroys the graph of a capture whose end fails; destroying it once more would take whichever
+// graph has its handle by now.
+TEST_P(HalCapture, a_capture_whose_end_fails_takes_its_graph_and_no_other) {
+  if (is_host()) GTEST_SKIP() << "nothing is captured on the host";
+  const FakeLibcuda fake;
+  const auto create = driver_function<int (*)(void**, unsigned)>("cuEventCreate");
+  const auto record = driver_function<int (*)(void*, void*)>("cuEventRecord");
+  const auto wait = driver_function<int (*)(void*, void*, unsigned)>("cuStreamWaitEvent");
+  const auto destroy = driver_function<int (*)(void*)>("cuEventDestroy_v2");
+  ASSERT_TRUE(create && record && wait && destroy);
+  if (fake.ok()) fake.reset();
+  const auto x = block(0);
+  for (const bool by_another_thread : {true, false}) {
+    auto g = need(device->create_graph());
+    GK_OK(
+        g->begin_capture(*captured, by_another_thread ? CaptureMode::ThreadLocal : CaptureMode::Relaxed, {}));
+    add(*captured, x, 1);
+    Result<void> ended;
+    if (by_another_thread) {
+      std::thread([&] { ended = g->end_capture(); }).join();
+      EXPECT_EQ(ended.error().code, "E0710");
+    } else {
+      // Work of another stream that does not come back.
+      void* e = nullptr;
+      ASSERT_EQ(create(&e, 2), 0);
+      ASSERT_EQ(record(e, captured->native()), 0);
+      ASSERT_EQ(wait(stream->native(), e, 0), 0);
+      add(*stream, x, 1);
+      ended = g->end_capture();
+      ASSERT_FALSE(ended.has_value());
+      EXPECT_EQ(ended.error().code, "E0715");
+      ASSERT_EQ(destroy(e), 0);
+    }
+    EXPECT_EQ(g->instantiate().error().code, "E0715");
+    EXPECT_FALSE(need(captured->is_capturing()));
+    std::vector<std::unique_ptr<hal::Graph>> others;
+    for (int i = 0; i < 8; ++i) others.push_back(need(device->create_graph()));
+    g.reset();
+    for (const auto& other : others) {
+      add(*other, x, 1);
+      launch(*need(other->instantiate()));
+    }
+  }
+  EXPECT_TRUE(all(x, 16));
+  if (fake.ok()) {
+    EXPECT_EQ(fake.violations(nullptr), 0);
+  }
 }
 
 TEST_P(HalCapture, a_device_works_in_a_context_of_the_host_programs_own) {

@@ -6,6 +6,8 @@
 #include <map>
 #include <thread>
 
+#include "tests/fake_libcuda/fake_libcuda.h"
+
 namespace gk::test {
 namespace {
 
@@ -61,6 +63,30 @@ class TestModule : public hal::Module {
 
 Result<std::shared_ptr<hal::Module>> load_test_code(const program::Code&) {
   return std::make_shared<TestModule>();
+}
+
+// The stand-in for the driver calls these for the kernels of the PTX below; their last argument is the number
+// of elements. See Note [The value of a condition] in runtime/hal/cuda/context.cpp for the one that is not
+// ours.
+template <void (*kKernel)(void* const*, int64_t, int64_t), int kLast>
+void whole(void* const* a) {
+  kKernel(a, 0, get<int64_t>(a, kLast));
+}
+void fake_set_condition(void* const* a) {
+  static const FakeLibcuda fake;
+  const uint32_t value = *get<const uint8_t*>(a, 0) != 0 ? 1 : 0;
+  fake.set_conditional(get<uint64_t>(a, 1), value ^ get<uint32_t>(a, 2));
+}
+void give_fake_kernels() {
+  const FakeLibcuda fake;
+  if (!fake.ok()) return;
+  fake.kernel("fill", whole<host_fill, 2>);
+  fake.kernel("add", whole<host_add, 2>);
+  fake.kernel("axpy", whole<host_axpy, 3>);
+  fake.kernel("slow", whole<host_slow, 2>);
+  fake.kernel("below", whole<host_below, 3>);
+  fake.kernel("fault", whole<host_fault, 1>);
+  fake.kernel("gk_set_condition", fake_set_condition);
 }
 
 // Registers: r1 the thread's index, p1 "past the end". `slow` waits 20 ms by the global timer first.
@@ -130,7 +156,10 @@ std::shared_ptr<const program::Code> code_for(program::TargetKind target) {
   return code;
 }
 
-void use_test_code() { hal::set_host_loader(load_test_code); }
+void use_test_code() {
+  hal::set_host_loader(load_test_code);
+  give_fake_kernels();
+}
 
 Ref slot(int32_t index, int64_t size_bytes, int64_t offset_bytes) {
   return {Ref::Kind::Slot, index, offset_bytes, size_bytes};

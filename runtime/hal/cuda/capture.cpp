@@ -8,6 +8,10 @@
 
 namespace gk::hal::cuda {
 
+namespace {
+constexpr const char* kBroken = "a capture into this graph was broken: it cannot be used";
+}  // namespace
+
 Result<Frontier> read_frontier(Context& c, CUstream stream) {
   Frontier f;
   CUgraph graph = nullptr;
@@ -29,14 +33,27 @@ Result<void> set_frontier(Context& c, CUstream stream, std::span<const CUgraphNo
                static_cast<unsigned>(CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 }
 
+Result<void> finish_capture(State& s, CUgraph into, CUstream stream) {
+  Context& c = *s.context;
+  CUgraph graph = nullptr;
+  Result<void> ended = GK_CU(c, cuStreamEndCapture, stream, &graph);
+  if (ended) return {};
+  // A capture that was broken, not joined or ended by another thread is over all the same, and the driver has
+  // destroyed the graph, although that was given to it. Where it cannot be asked nothing is destroyed twice.
+  const Result<Frontier> left = read_frontier(c, stream);
+  if (!left || left->status == CU_STREAM_CAPTURE_STATUS_NONE) {
+    s.lost = kBroken;
+    if (into == s.graph) s.owned_graph = false;
+  }
+  return ended;
+}
+
 namespace {
 
 Result<void> check_open(const State& s) {
   if (s.capture) return {};
   return fail(ErrorKind::Capture, "E0713", "this graph captures no stream");
 }
-
-constexpr const char* kBroken = "a capture into this graph was broken: it cannot be used";
 
 Error broken(State& s, const Frontier& f) {
   s.lost = kBroken;
@@ -72,8 +89,7 @@ Result<void> begin(State& s, CUstream stream, CUstreamCaptureMode mode, std::vec
                  static_cast<const CUgraphEdgeData*>(nullptr), start.size(), mode));
   Result<Frontier> begun = read_frontier(c, stream);
   if (!begun) {
-    CUgraph ended = nullptr;
-    (void)GK_CU(c, cuStreamEndCapture, stream, &ended);
+    (void)finish_capture(s, s.graph, stream);
     return fail(std::move(begun).error());
   }
   capture.id = begun->id;
@@ -174,12 +190,7 @@ Result<void> end_capture(State& s) {
                           (f->status == CU_STREAM_CAPTURE_STATUS_ACTIVE && f->id == capture.id));
   Result<void> ended;
   // Where the state cannot be read the end is tried: a capture left open would lose the stream.
-  if (ours || !f) {
-    CUgraph graph = nullptr;
-    ended = GK_CU(c, cuStreamEndCapture, capture.stream, &graph);
-    // The driver destroys the graph of a capture that was broken, although it was given to it.
-    if (!ended && f && f->status == CU_STREAM_CAPTURE_STATUS_INVALIDATED) s.owned_graph = false;
-  }
+  if (ours || !f) ended = finish_capture(s, s.graph, capture.stream);
   if (!rest) {
     s.lost = kBroken;
     return fail(rest.error());

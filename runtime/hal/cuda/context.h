@@ -95,15 +95,18 @@ class Context {
 /// changes of a thread's variable in the driver; not counted as calls.
 class Relaxed {
  public:
-  explicit Relaxed(const Context& c) : api_(c.api) { exchange(); }
-  ~Relaxed() { exchange(); }
+  explicit Relaxed(const Context& c) : api_(c.api), changed_(exchange()) {}
+  ~Relaxed() {
+    if (changed_) exchange();  // else the thread would be left in this mode
+  }
   Relaxed(const Relaxed&) = delete;
   Relaxed& operator=(const Relaxed&) = delete;
 
  private:
-  void exchange() { (void)api_.cuThreadExchangeStreamCaptureMode(&mode_); }
+  bool exchange() { return api_.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS; }
   const Driver& api_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool changed_;
 };
 
 /// As dynamic_cast to a class that nothing derives from, but at the cost of a comparison.

@@ -115,6 +115,10 @@ struct Frontier {
 Result<Frontier> read_frontier(Context& c, CUstream stream);
 Result<void> set_frontier(Context& c, CUstream stream, std::span<const CUgraphNode> nodes);
 
+/// Ends the capture of a stream into the graph or a body of it. Where that fails the graph may be gone with
+/// it.
+Result<void> finish_capture(State& s, CUgraph into, CUstream stream);
+
 Result<void> begin_capture(State& s, Stream& stream, CaptureMode mode, std::span<const NodeId> after);
 Result<NodeId> captured(State& s);
 Result<void> resume_capture(State& s, NodeId node);

@@ -75,13 +75,12 @@ Result<NodeId> capture_alone(State& s, CUgraph in, CUstream stream,
   Result<void> outcome = run();
   Result<Captured> captured = read(s, stream);  // while the capture is active, or not at all
   // The capture is ended on every way out, or the stream is lost.
-  CUgraph ended = nullptr;
-  Result<void> end = GK_CU(c, cuStreamEndCapture, stream, &ended);
+  Result<void> end = finish_capture(s, in, stream);
   if (outcome && !captured) outcome = fail(captured.error());
   if (outcome) outcome = std::move(end);
   if (outcome && in != s.graph) outcome = check_body(c, captured->own);
   if (!outcome) {
-    if (captured) {
+    if (captured && s.check_usable()) {
       for (const CUgraphNode node : captured->own) (void)GK_CU(c, cuGraphDestroyNode, node);
     }
     return fail(std::move(outcome).error());
