@@ -37,6 +37,7 @@ void end_context(Lock& lock, Context& c) {
   }
   sweep(w.events, "events", as(CUevent{}));
   sweep(w.modules, "modules", as(CUmodule{}));
+  sweep(w.links, "links", as(CUlinkState{}));
   sweep(w.streams, "streams", as(CUstream{}));
   std::vector<std::pair<CUdeviceptr, bool>> left;
   for (const auto& [at, a] : w.allocations) {

@@ -249,7 +249,9 @@ CUresult CUDAAPI cuFuncSetAttribute(CUfunction function, CUfunction_attribute at
 
 CUresult CUDAAPI cuLinkCreate(unsigned count, CUjit_option* options, void** values, CUlinkState* out) {
   GK_FAKE_CALL(Current);
-  *out = world().links.add(std::make_shared<Link>());
+  auto link = std::make_shared<Link>();
+  link->context = call.context;
+  *out = world().links.add(std::move(link));
   LogPlace& l = logs()[*out];
   l.count = count;
   l.options.assign(options, options + count);

@@ -98,6 +98,7 @@ struct Function {
 };
 struct Link {
   uint64_t id = 0;
+  Context* context = nullptr;
   std::string bytes;
 };
 

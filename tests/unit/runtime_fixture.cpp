@@ -89,6 +89,25 @@ void give_fake_kernels() {
   fake.kernel("gk_set_condition", fake_set_condition);
 }
 
+/// After each test on the stand-in: nothing is left, and nothing was against the driver's rules.
+class FakeLibcudaWatch : public ::testing::EmptyTestEventListener {
+  void OnTestEnd(const ::testing::TestInfo& info) override {
+    static const FakeLibcuda fake;
+    if (!fake.ok()) return;
+    const char* text = "";
+    const int64_t violations = fake.violations(&text), live = fake.live(nullptr);
+    fake.reset();
+    if (violations > 0 || live > 0) {
+      ADD_FAILURE() << info.name() << ": " << live << " objects left, " << violations << " violations\n"
+                    << text;
+    }
+  }
+};
+[[maybe_unused]] const bool watched = [] {
+  ::testing::UnitTest::GetInstance()->listeners().Append(new FakeLibcudaWatch);
+  return true;
+}();
+
 // Registers: r1 the thread's index, p1 "past the end". `slow` waits 20 ms by the global timer first.
 constexpr const char* kPtx = R"(
 .version 7.0
