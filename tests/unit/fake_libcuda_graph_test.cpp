@@ -1,5 +1,7 @@
 // Graphs on the CUDA device: which driver calls they cost, in which order their nodes run, what they keep.
-#include <atomic>
+#include <dlfcn.h>
+
+#include <algorithm>
 #include <thread>
 
 #include "tests/unit/fake_libcuda_fixture.h"
@@ -182,6 +184,48 @@ TEST_P(DriverGraph, a_loop_and_its_branches_are_conditional_nodes) {
   EXPECT_TRUE(all(x, 3));
   EXPECT_TRUE(all(y, 10));
   condition.reset();
+}
+
+TEST_P(DriverGraph, what_captured_work_allocates_goes_with_the_executable) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const auto allocate = reinterpret_cast<int (*)(void**, size_t, void*)>(dlsym(library, "cuMemAllocAsync"));
+  const auto release = reinterpret_cast<int (*)(void*, void*)>(dlsym(library, "cuMemFreeAsync"));
+  ASSERT_TRUE(allocate && release);
+  const auto x = block(0);
+  auto s = need(device->create_stream()), captured = need(device->create_stream());
+  const int64_t before = fake.live("allocations");
+  const auto graph_with = [&](bool freed) {
+    auto g = need(device->create_graph());
+    need(g->begin_capture(*captured, hal::CaptureMode::Relaxed, {}));
+    void* p = nullptr;
+    EXPECT_EQ(allocate(&p, kN * 4, captured->native()), 0);
+    give(*captured, "fill", args(p, 7, kN), {});
+    need(captured->copy({x->address(), p, kN * 4}, {}));
+    if (freed) {
+      EXPECT_EQ(release(p, captured->native()), 0);
+    }
+    need(g->end_capture());
+    return g;
+  };
+  auto g = graph_with(false);
+  auto e = need(g->instantiate());
+  for (int i = 0; i < 3; ++i) GK_OK(e->launch(*s));
+  GK_OK(s->synchronize());
+  EXPECT_TRUE(all(x, 7));
+  EXPECT_EQ(fake.live("allocations"), before + 1);
+  // An update takes the other graph's allocation; the one of before goes behind its last launch.
+  auto other = graph_with(false);
+  GK_OK(e->update(*other));
+  GK_OK(e->launch(*s));
+  GK_OK(s->synchronize());
+  EXPECT_EQ(fake.live("allocations"), before + 1);
+  GK_OK(e->destroy());
+  GK_OK(s->synchronize());
+  EXPECT_EQ(fake.live("allocations"), before);
+  auto clean = need(graph_with(true)->instantiate());
+  GK_OK(clean->launch(*s));
+  GK_OK(s->synchronize());
+  EXPECT_EQ(fake.live("allocations"), before);
 }
 
 TEST_P(DriverGraph, two_threads_launch_each_its_own_graph) {
