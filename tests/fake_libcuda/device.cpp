@@ -25,11 +25,11 @@ void end_context(Lock& lock, Context& c) {
       ++w.left_behind[kind];
     }
   };
-  const auto as = [](auto type) { return [](uint64_t id) { return reinterpret_cast<decltype(type)>(id); }; };
+  const auto as = [](auto type) { return [](uint64_t id) { return to_handle<decltype(type)>(id); }; };
   sweep(w.execs, "execs", as(CUgraphExec{}));
   for (const Ptr<Graph>& g : w.graphs.all()) {
     if (g->context != &c || g->is_body) continue;
-    destroy_graph(reinterpret_cast<CUgraph>(g->id));
+    destroy_graph(to_handle<CUgraph>(g->id));
     ++w.left_behind["graphs"];
   }
   for (const Ptr<Module>& m : w.modules.all()) {

@@ -30,7 +30,7 @@ CUresult make_image(const Graph& g, Image& out) {
       const auto* branch = std::get_if<ConditionalOp>(&n->op);
       return branch != nullptr && branch->handle == h->id;
     });
-    if (h->graph == reinterpret_cast<CUgraph>(g.id) && !has_node) return CUDA_ERROR_INVALID_VALUE;
+    if (h->graph == to_handle<CUgraph>(g.id) && !has_node) return CUDA_ERROR_INVALID_VALUE;
   }
   std::map<CUgraphNode, size_t> index;
   for (const Ptr<Node>& n : g.nodes) index.emplace(n->handle(), index.size());

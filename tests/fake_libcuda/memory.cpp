@@ -33,7 +33,7 @@ CUresult allocate(Context& c, size_t bytes, bool pinned, CUdeviceptr& at) {
   }
   at = region() + next;
   // A page that is nobody's follows.
-  if (mprotect(reinterpret_cast<void*>(at), pages(bytes), PROT_READ | PROT_WRITE) != 0) {
+  if (mprotect(memory_at(at), pages(bytes), PROT_READ | PROT_WRITE) != 0) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   next += pages(bytes) + kPage;
@@ -45,7 +45,7 @@ CUresult allocate(Context& c, size_t bytes, bool pinned, CUdeviceptr& at) {
 void allocate_at(Context& c, CUdeviceptr at, size_t bytes) {
   World& w = world();
   if (w.allocations.contains(at)) (void)release(at, false);
-  (void)mprotect(reinterpret_cast<void*>(at), pages(bytes), PROT_READ | PROT_WRITE);
+  (void)mprotect(memory_at(at), pages(bytes), PROT_READ | PROT_WRITE);
   w.used_bytes += bytes;
   w.allocations[at] = {at, bytes, false, &c};
 }
@@ -55,7 +55,7 @@ CUresult release(CUdeviceptr at, bool pinned) {
   const auto it = w.allocations.find(at);
   if (it == w.allocations.end() || it->second.pinned != pinned) return CUDA_ERROR_INVALID_VALUE;
   w.used_bytes -= it->second.bytes;
-  void* p = reinterpret_cast<void*>(at);
+  void* p = memory_at(at);
   const size_t size = pages(it->second.bytes);
   (void)madvise(p, size, MADV_DONTNEED);
   (void)mprotect(p, size, PROT_NONE);
@@ -103,7 +103,7 @@ CUresult copy_in_order(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
   if (!captured && (!can_copy(dst, bytes) || !can_copy(src, bytes))) return CUDA_ERROR_INVALID_VALUE;
   CopyOp op{dst, src, bytes, {}};
   if (!captured && !is_ours(src)) {
-    const auto* p = reinterpret_cast<const unsigned char*>(src);
+    const auto* p = static_cast<const unsigned char*>(memory_at(src));
     op.staged.assign(p, p + bytes);
   }
   if (const CUresult r = submit(s, std::move(op)); r != CUDA_SUCCESS) return r;
@@ -130,7 +130,7 @@ CUresult CUDAAPI cuMemHostAlloc(void** at, size_t bytes, unsigned) {
   if (const CUresult r = unsafe_in_captures(); r != CUDA_SUCCESS) return r;
   CUdeviceptr p = 0;
   const CUresult r = allocate(*call.context, bytes, true, p);
-  *at = reinterpret_cast<void*>(p);
+  *at = memory_at(p);
   return r;
 }
 

@@ -92,14 +92,14 @@ void run(const CopyOp& op, Context& c, uint64_t stream, uint64_t graph) {
   if (!can_copy(op.dst, op.bytes) || (op.staged.empty() && !can_copy(op.src, op.bytes))) {
     return fault(c, "a copy from or to memory that is not there");
   }
-  const void* src = op.staged.empty() ? reinterpret_cast<const void*>(op.src) : op.staged.data();
-  if (op.bytes > 0) std::memmove(reinterpret_cast<void*>(op.dst), src, op.bytes);
+  const void* src = op.staged.empty() ? memory_at(op.src) : op.staged.data();
+  if (op.bytes > 0) std::memmove(memory_at(op.dst), src, op.bytes);
   world().log.push_back({"copy", "", {}, {}, 0, stream, graph, op.bytes});
 }
 
 void run(const SetOp& op, Context& c, uint64_t stream, uint64_t graph) {
   if (!can_copy(op.dst, op.count * op.element)) return fault(c, "a fill of memory that is not there");
-  auto* p = reinterpret_cast<unsigned char*>(op.dst);
+  auto* p = static_cast<unsigned char*>(memory_at(op.dst));
   for (size_t i = 0; i < op.count; ++i) std::memcpy(p + i * op.element, &op.value, op.element);
   world().log.push_back({"set", "", {}, {}, 0, stream, graph, op.count * op.element});
 }
@@ -230,8 +230,7 @@ void demand_all(Lock& lock, Context& c) {
   const std::vector<Ptr<Stream>> streams = c.streams;
   for (const Ptr<Stream>& s : streams) demand(lock, {s, s->given});
   std::erase_if(c.streams, [&](const Ptr<Stream>& s) {
-    return s != c.standard && s->queue.empty() &&
-           world().streams.find(reinterpret_cast<CUstream>(s->id)) == nullptr;
+    return s != c.standard && s->queue.empty() && world().streams.find(to_handle<CUstream>(s->id)) == nullptr;
   });
 }
 

@@ -29,6 +29,13 @@ using Lock = std::unique_lock<std::mutex>;
 template <class T>
 using Ptr = std::shared_ptr<T>;
 
+// Handles and addresses are numbers here.
+template <class H>
+H to_handle(uint64_t id) {
+  return reinterpret_cast<H>(id);  // NOLINT(performance-no-int-to-ptr)
+}
+inline void* memory_at(CUdeviceptr p) { return to_handle<void*>(p); }
+
 /// Objects by handle.
 template <class T, class H>
 class Table {
@@ -38,7 +45,7 @@ class Table {
     const uint64_t id = next_ += 16;
     object->id = id;
     objects_.emplace(id, std::move(object));
-    return to_handle(id);
+    return handle_of(id);
   }
   Ptr<T> find(H h) const {
     const auto it = objects_.find(to_id(h));
@@ -51,9 +58,9 @@ class Table {
     for (const auto& [id, object] : objects_) v.push_back(object);
     return v;
   }
-  static H to_handle(uint64_t id) {
+  static H handle_of(uint64_t id) {
     if constexpr (std::is_pointer_v<H>)
-      return reinterpret_cast<H>(id);
+      return to_handle<H>(id);
     else
       return static_cast<H>(id);
   }
@@ -79,7 +86,7 @@ struct Context {
   CUresult sticky = CUDA_SUCCESS;
   Ptr<Stream> standard;              // the default stream
   std::vector<Ptr<Stream>> streams;  // all, and those destroyed that have work left
-  CUcontext handle() const { return reinterpret_cast<CUcontext>(id); }
+  CUcontext handle() const { return to_handle<CUcontext>(id); }
 };
 
 struct Module {
@@ -155,7 +162,7 @@ struct Node {
   Op op;
   std::vector<CUgraphNode> after;
   std::unique_ptr<CUgraph[]> bodies;  // what a conditional node's parameters point to
-  CUgraphNode handle() const { return reinterpret_cast<CUgraphNode>(id); }
+  CUgraphNode handle() const { return to_handle<CUgraphNode>(id); }
 };
 struct Graph {
   uint64_t id = 0;

@@ -1,5 +1,7 @@
 // gkrun on a GPU that is a stand-in for the driver: programs that only move data, and what is said where
 // there is no GPU or no driver that serves. $GK_FAKE_LIBCUDA names the folder of the stand-in.
+#include <optional>
+
 #include "tests/script/gkrun_process.h"
 
 namespace gk::tests {
@@ -14,16 +16,23 @@ class GkrunFakeLibcuda : public Gkrun {
     if (folder == nullptr || !fs::exists(fs::path(folder) / "libcuda.so.1"))
       GTEST_SKIP() << "no stand-in here";
     ::setenv("LD_LIBRARY_PATH", folder, 1);
+    // Kernels write nothing: in memory that is filled with a pattern every condition would hold, and loops
+    // not end.
+    const char* stress = std::getenv("GK_STRESS");
+    stress_ = stress == nullptr ? "" : stress;
+    ::setenv("GK_STRESS", "0", 1);
   }
   void TearDown() override {
     ::unsetenv("LD_LIBRARY_PATH");
     ::unsetenv("GKFAKE");
+    if (stress_) ::setenv("GK_STRESS", stress_->c_str(), 1);
     Gkrun::TearDown();
   }
   Outcome with(const char* driver, const std::vector<std::string>& args) const {
     ::setenv("GKFAKE", driver, 1);
     return run_plain(args);
   }
+  std::optional<std::string> stress_;
 };
 
 TEST_F(GkrunFakeLibcuda, data_goes_to_the_device_and_back) {
