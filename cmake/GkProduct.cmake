@@ -3,7 +3,7 @@
 # LLVM inside and hidden, so that a host program with an LLVM of its own does not clash, and nothing exported but
 # what cmake/gk.map names.
 set(gk_parts)
-foreach(part gk_base gk_program gk_ir gk_interp gk_passes gk_syntax gk_antlr gk_codegen gk_runtime gk_sema gk_engine
+foreach(part gk_base gk_program gk_ir gk_interp gk_passes gk_syntax gk_antlr gk_codegen gk_runtime gk_sema gk_formats gk_engine
              gk_libdevice)
   if(TARGET ${part})
     get_target_property(kind ${part} TYPE)

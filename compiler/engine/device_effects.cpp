@@ -174,9 +174,9 @@ class DeviceEffects final : public DeviceEffectsBase {
       return std::static_pointer_cast<void>(state);
     }
     GK_TRY(state->graph, exec::Graph::create(*runtime_, std::move(nodes), name));
-    if (recording.on) {
-      recording.graphs.push_back(state->graph->print());
-      recording.dots.push_back(state->graph->dot());
+    if (emit_log.on) {
+      emit_log.graphs.push_back(state->graph->print());
+      emit_log.dots.push_back(state->graph->dot());
     }
     return std::static_pointer_cast<void>(state);
   }
@@ -283,9 +283,9 @@ class DeviceEffects final : public DeviceEffectsBase {
       ++counters.graphs;
       ++counters.executables;
       GK_TRY(state->graph, exec::Graph::create(*runtime_, std::move(nodes), "captured"));
-      if (recording.on) {
-        recording.graphs.push_back(state->graph->print());
-        recording.dots.push_back(state->graph->dot());
+      if (emit_log.on) {
+        emit_log.graphs.push_back(state->graph->print());
+        emit_log.dots.push_back(state->graph->dot());
       }
       GK_TRY(state->exec, state->graph->instantiate());
       note(*state->exec);
@@ -428,7 +428,7 @@ class DeviceEffects final : public DeviceEffectsBase {
   Result<std::shared_ptr<exec::Loaded>> program_of(const ir::Module& m, const Layout& with = {}) {
     return cache_->get(
         *runtime_, m,
-        {counters, progress, recording.on ? &recording : nullptr, [this] { return interrupted(); }}, with);
+        {counters, progress, emit_log.on ? &emit_log : nullptr, [this] { return interrupted(); }}, with);
   }
 
   std::shared_ptr<exec::Runtime> runtime_;

@@ -13,7 +13,7 @@
 namespace gk::engine {
 
 /// What a session wants to see of what the compiler made (--emit), gathered while the program runs.
-struct Recording {
+struct EmitLog {
   bool on = false;
   std::vector<std::string> ir;  // a text per unit
   std::vector<std::string> plans;
@@ -88,7 +88,7 @@ class EffectsBase : public sema::Effects {
   bool eager = false;  // a launch runs the graph's steps one by one
   NanCheck nan_check;
   int64_t memory_limit_bytes = 0;  // what a packed array may unpack to; 0: no limit
-  Recording recording;
+  EmitLog emit_log;
   Counters counters;
 
  protected:

@@ -62,25 +62,24 @@ Status Session::emit(Emit what, std::string_view name, std::string_view text, st
     return Status::Ok;
   }
   if (impl_->opened != Status::Ok) return impl_->opened;
-  auto& recording = impl_->effects->recording;
-  recording = {};
-  recording.on = true;
+  auto& log = impl_->effects->emit_log;
+  log = {};
+  log.on = true;
   Status s = run(name, text);
-  recording.on = false;
+  log.on = false;
   switch (what) {
-    case Emit::Ir: result = joined(recording.ir); break;
-    case Emit::Plan: result = joined(recording.plans); break;
-    case Emit::Graph: result = joined(recording.graphs); break;
-    case Emit::Dot: result = joined(recording.dots); break;
+    case Emit::Ir: result = joined(log.ir); break;
+    case Emit::Plan: result = joined(log.plans); break;
+    case Emit::Graph: result = joined(log.graphs); break;
+    case Emit::Dot: result = joined(log.dots); break;
     case Emit::Llvm:
     case Emit::Ptx: {
       bool ptx = what == Emit::Ptx;
       int sm = impl_->options.emit_sm;
       bool cuda = impl_->effects->device_json().find("\"cuda") != std::string::npos;
       if (!sm) sm = 75;
-      auto code =
-          code_of(recording.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host, sm,
-                  ptx, interrupted);
+      auto code = code_of(log.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host,
+                          sm, ptx, interrupted);
       if (!code) return impl_->report(code.error(), true);
       result = *code;
       break;

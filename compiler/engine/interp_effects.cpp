@@ -119,7 +119,7 @@ class InterpEffects final : public EffectsBase {
 
   Result<void> execute(Unit& unit) override {
     ++counters.units;
-    if (recording.on) recording.ir.push_back(ir::print(unit.module));
+    if (emit_log.on) emit_log.ir.push_back(ir::print(unit.module));
     return run(unit, unit.module.params);
   }
 
@@ -127,7 +127,7 @@ class InterpEffects final : public EffectsBase {
     ++counters.graphs;
     auto g = std::make_shared<GraphState>();
     for (auto& u : nodes) {
-      if (recording.on) recording.ir.push_back(ir::print(u.module));
+      if (emit_log.on) emit_log.ir.push_back(ir::print(u.module));
       GK_TRY(auto node, bound(std::move(u)));
       g->nodes.push_back(std::move(node));
     }

@@ -185,7 +185,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
     std::this_thread::sleep_for(kPatience);
     (void)lock.try_lock();
   }
-  if (auto* known = entries_.find(key); known && !asker.recording) {
+  if (auto* known = entries_.find(key); known && !asker.log) {
     ++asker.counters.unit_cache_hits;
     ++stats_.hits;
     return *known;
@@ -203,7 +203,7 @@ Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::
   options.interrupted = asker.interrupted;
   auto last = std::chrono::steady_clock::now();
   options.after_pass = [&](const char* name, const ir::Module& now_is) {
-    if (asker.recording && std::string_view(name) == "fuse") asker.recording->apart = passes::apart(now_is);
+    if (asker.log && std::string_view(name) == "fuse") asker.log->apart = passes::apart(now_is);
     auto now = std::chrono::steady_clock::now();
     counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
     last = now;
@@ -241,13 +241,13 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
     built = std::chrono::steady_clock::now();
     loaded = exec::Loaded::create(runtime, program);
   }
-  if (asker.recording) {
-    asker.recording->ir.push_back(ir::print(m));
+  if (asker.log) {
+    asker.log->ir.push_back(ir::print(m));
     std::string plan = program::print(*program);
-    for (const std::string& line : asker.recording->apart) plan += fmt::format("  apart: {}\n", line);
-    asker.recording->apart.clear();
-    asker.recording->plans.push_back(std::move(plan));
-    asker.recording->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
+    for (const std::string& line : asker.log->apart) plan += fmt::format("  apart: {}\n", line);
+    asker.log->apart.clear();
+    asker.log->plans.push_back(std::move(plan));
+    asker.log->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
   }
   if (!loaded) return loaded;
   auto end = std::chrono::steady_clock::now();

@@ -34,7 +34,7 @@ class ProgramCache {
   struct Asker {
     Counters& counters;
     const std::function<void(std::string_view)>& progress;
-    Recording* recording = nullptr;
+    EmitLog* log = nullptr;
     std::function<bool()> interrupted;  // asked every few milliseconds
   };
   /// `warn` (may be null) is told what is no error, on the thread that asks.

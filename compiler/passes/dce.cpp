@@ -1,6 +1,6 @@
 #include "compiler/passes/dce.h"
 
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 
 namespace gk::passes {
 namespace {

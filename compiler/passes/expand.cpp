@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 #include "compiler/passes/weight.h"
 
 namespace gk::passes {

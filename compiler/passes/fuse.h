@@ -4,7 +4,7 @@
 // Not for how a group is computed: that is lower.
 #pragma once
 
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 #include "compiler/passes/pipeline.h"
 
 namespace gk::passes {

@@ -142,8 +142,8 @@ bool Lowerer::in_memory(ValueId v) const {
 
 // ---- Drafts
 
-Evaluator::Source Lowerer::source(int g) {
-  Evaluator::Source s;
+PointEmitter::Source Lowerer::source(int g) {
+  PointEmitter::Source s;
   s.look = &look_;
   s.kinds = &kinds_;
   s.in_memory = &extra_;
@@ -170,10 +170,10 @@ Result<Draft> Lowerer::draft(int g, ir::Kernel::Kind kind, Walk walk, const Writ
             (reduce ? d.reduce_axes : d.axes).push_back(walk.dims[k].axes[part]);
             where.push_back({k, part});
           }
-    Evaluator::Source s = source(g);
+    PointEmitter::Source s = source(g);
     s.may_split = kind != ir::Kernel::Kind::MatMul && splits < kMostSplits;
     s.may_cut = cut != nullptr;
-    Evaluator e(s, d);
+    PointEmitter e(s, d);
     std::vector<Coord> dims;
     for (const Walk::Dim& dim : walk.dims) dims.push_back(e.constant(dim.start));
     for (size_t a = where.size(); a-- > 0;) {
@@ -212,7 +212,7 @@ void Lowerer::add(Draft d) {
 }
 
 // The point of an array of `shape` whose extents other than 1 are walked by `dims`.
-int Lowerer::point_in(Evaluator& e, const Shape& shape, const std::vector<Coord>& dims) const {
+int Lowerer::point_in(PointEmitter& e, const Shape& shape, const std::vector<Coord>& dims) const {
   std::vector<Coord> c;
   size_t next = 0;
   for (int64_t d : shape) c.push_back(d == 1 ? e.constant(0) : dims[next++]);
@@ -289,14 +289,14 @@ Result<int> Lowerer::materialise(ValueId v) {
   if (look_.elements(v) > 0) {
     Walk walk;
     for (int64_t d : squeezed(look_.shape(v))) walk.push(d);
-    GK_TRY(Draft d,
-           draft(g, ir::Kernel::Kind::Map, walk, [&](Evaluator& e, Draft& d, const std::vector<Coord>& dims) {
-             e.start(d.kernel.body);
-             const Shape shape = look_.shape(v);
-             const int p = point_in(e, shape, dims);
-             const int ssa = e.value(v, p);
-             if (ssa >= 0) e.store(buffer, shape, p, ssa, {});
-           }));
+    GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Map, walk,
+                          [&](PointEmitter& e, Draft& d, const std::vector<Coord>& dims) {
+                            e.start(d.kernel.body);
+                            const Shape shape = look_.shape(v);
+                            const int p = point_in(e, shape, dims);
+                            const int ssa = e.value(v, p);
+                            if (ssa >= 0) e.store(buffer, shape, p, ssa, {});
+                          }));
     add(std::move(d));
   }
   members_now_ = saved;
@@ -313,9 +313,9 @@ Result<int> Lowerer::dense(ValueId v, int64_t& offset) {
     Draft d;
     const Shape walked = squeezed(shape);
     d.axes.assign(walked.begin(), walked.end());
-    Evaluator::Source s = source(look_.node(v)->group);
+    PointEmitter::Source s = source(look_.node(v)->group);
     s.may_split = false;
-    Evaluator e(s, d);
+    PointEmitter e(s, d);
     e.start(d.kernel.body);
     std::vector<Coord> dims;
     for (int k = 0; k < walked.rank(); ++k) dims.push_back(e.axis(k));
@@ -359,21 +359,21 @@ Result<void> Lowerer::region(int g, const Node& n) {
   const Shape shape = look_.shape(value);
   Walk walk;
   for (int64_t d : squeezed(shape)) walk.push(d);
-  GK_TRY(Draft d,
-         draft(g, ir::Kernel::Kind::Map, walk, [&](Evaluator& e, Draft& d, const std::vector<Coord>& dims) {
-           e.start(d.kernel.body);
-           const int ssa = e.value(value, point_in(e, shape, dims));
-           if (ssa < 0) return;
-           std::vector<Coord> at;
-           size_t next = 0;
-           for (int k = 0; k < shape.rank(); ++k) {
-             Coord c = shape[k] == 1 ? e.constant(0) : dims[next++];
-             for (int64_t& x : c.coefs) x *= n.attrs.steps[k];
-             c.offset = n.attrs.starts[k];
-             at.push_back(std::move(c));
-           }
-           e.store(to, look_.shape(result), e.point(std::move(at)), ssa, n.span);
-         }));
+  GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Map, walk,
+                        [&](PointEmitter& e, Draft& d, const std::vector<Coord>& dims) {
+                          e.start(d.kernel.body);
+                          const int ssa = e.value(value, point_in(e, shape, dims));
+                          if (ssa < 0) return;
+                          std::vector<Coord> at;
+                          size_t next = 0;
+                          for (int k = 0; k < shape.rank(); ++k) {
+                            Coord c = shape[k] == 1 ? e.constant(0) : dims[next++];
+                            for (int64_t& x : c.coefs) x *= n.attrs.steps[k];
+                            c.offset = n.attrs.starts[k];
+                            at.push_back(std::move(c));
+                          }
+                          e.store(to, look_.shape(result), e.point(std::move(at)), ssa, n.span);
+                        }));
   add(std::move(d));
   out_.steps.back().inherits.push_back({from, to});
   return {};

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "compiler/passes/draft.h"
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 
 namespace gk::passes {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/passes/evaluate.h"
 #include "compiler/passes/lower.h"
+#include "compiler/passes/point_emitter.h"
 
 namespace gk::passes {
 
@@ -41,7 +41,7 @@ class Lowerer {
   struct Group {
     std::vector<int> members;  // in order
   };
-  using Writer = std::function<void(Evaluator&, Draft&, const std::vector<Coord>&)>;
+  using Writer = std::function<void(PointEmitter&, Draft&, const std::vector<Coord>&)>;
   struct Placed {  // a view of an array in memory
     int buffer;
     int64_t offset;
@@ -59,11 +59,11 @@ class Lowerer {
   int buffer_of(ValueId v);
   int new_buffer(DType t, const Shape& shape);
   Result<void> group(int g);
-  Evaluator::Source source(int g);
+  PointEmitter::Source source(int g);
   /// With `cut`: where that is filled, the walk has to be cut there, and the draft is none.
   Result<Draft> draft(int g, ir::Kernel::Kind kind, Walk walk, const Writer& write, Cut* cut = nullptr);
   void add(Draft d);
-  int point_in(Evaluator& e, const Shape& shape, const std::vector<Coord>& dims) const;
+  int point_in(PointEmitter& e, const Shape& shape, const std::vector<Coord>& dims) const;
   std::string label(const std::vector<int>& members) const;
   std::vector<ValueId> stored_values(const Group& g) const;
   Result<int> materialise(ValueId v);
@@ -86,7 +86,7 @@ class Lowerer {
     ValueId result;
     ir::ReduceOp op;
     DType value_dtype, accumulator;
-    std::function<int(Evaluator&, const std::vector<Coord>&)> value;
+    std::function<int(PointEmitter&, const std::vector<Coord>&)> value;
   };
   Result<void> reduce(int g, const std::vector<ValueId>& reductions, const std::vector<ValueId>& stored);
   Result<void> reduce(int g, const Walk& space, const std::vector<Reducing>& what,

@@ -35,7 +35,7 @@ Result<void> Lowerer::map(int g, const std::vector<ValueId>& values) {
   }
   Walk whole;
   for (int64_t d : squeezed(look_.shape(values[0]))) whole.push(d);
-  const Writer write = [&](Evaluator& e, Draft& d, const std::vector<Coord>& dims) {
+  const Writer write = [&](PointEmitter& e, Draft& d, const std::vector<Coord>& dims) {
     e.start(d.kernel.body);
     std::vector<int> got;
     for (ValueId v : values) {

@@ -69,9 +69,9 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
     d.axes.push_back(m);
     d.axes.push_back(cols);
     d.reduce_axes = {k};
-    Evaluator::Source s = source(g);
+    PointEmitter::Source s = source(g);
     s.may_split = false;
-    Evaluator e(s, d);
+    PointEmitter e(s, d);
     e.start(d.kernel.body);
     std::vector<Coord> at_batch;
     for (int i = 0, next = 0; i < batches; ++i)
@@ -196,25 +196,25 @@ Result<void> Lowerer::product(int g, const Node& n, const std::vector<ValueId>& 
 Result<void> Lowerer::product_of_nothing(int g, const Node& n, const std::vector<ValueId>& stored) {
   Walk walk;
   for (int64_t d : squeezed(look_.shape(n.results[0]))) walk.push(d);
-  GK_TRY(Draft d,
-         draft(g, ir::Kernel::Kind::Map, walk, [&](Evaluator& e, Draft& d, const std::vector<Coord>& dims) {
-           e.start(d.kernel.body);
-           ir::KInst zero;
-           zero.kind = ir::KKind::Const;
-           zero.dtype = dtype(n.results[0]);
-           zero.value = Scalar::of_int(0).cast(zero.dtype);
-           e.define(n.results[0], e.emit(std::move(zero)));
-           std::vector<int> got;
-           for (ValueId v : stored) {
-             got.push_back(e.value(v, point_in(e, look_.shape(v), dims)));
-             if (got.back() < 0) return;
-           }
-           for (size_t k = 0; k < stored.size(); ++k) {
-             const Shape shape = look_.shape(stored[k]);
-             e.store(buffer_of(stored[k]), shape, point_in(e, shape, dims), got[k],
-                     look_.node(stored[k])->span);
-           }
-         }));
+  GK_TRY(
+      Draft d,
+      draft(g, ir::Kernel::Kind::Map, walk, [&](PointEmitter& e, Draft& d, const std::vector<Coord>& dims) {
+        e.start(d.kernel.body);
+        ir::KInst zero;
+        zero.kind = ir::KKind::Const;
+        zero.dtype = dtype(n.results[0]);
+        zero.value = Scalar::of_int(0).cast(zero.dtype);
+        e.define(n.results[0], e.emit(std::move(zero)));
+        std::vector<int> got;
+        for (ValueId v : stored) {
+          got.push_back(e.value(v, point_in(e, look_.shape(v), dims)));
+          if (got.back() < 0) return;
+        }
+        for (size_t k = 0; k < stored.size(); ++k) {
+          const Shape shape = look_.shape(stored[k]);
+          e.store(buffer_of(stored[k]), shape, point_in(e, shape, dims), got[k], look_.node(stored[k])->span);
+        }
+      }));
   add(std::move(d));
   return {};
 }
@@ -250,9 +250,9 @@ bool Lowerer::absorb(int g, const Node& n, ValueId v, LoweredStep& s) {
     if (bias == r) return false;
     Draft d;
     d.axes.assign(shape.begin(), shape.end());
-    Evaluator::Source src = source(g);
+    PointEmitter::Source src = source(g);
     src.may_split = false;
-    Evaluator e(src, d);
+    PointEmitter e(src, d);
     e.start(d.kernel.body);
     std::vector<Coord> dims;
     for (int k = 0; k < shape.rank(); ++k) dims.push_back(e.axis(k));

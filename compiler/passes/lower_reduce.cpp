@@ -99,7 +99,7 @@ Result<void> Lowerer::reduce(int g, const std::vector<ValueId>& reductions,
     const ValueId v = look_.node(r)->operands[0];
     const ReduceOp op = reduce_op(look_.node(r)->op);
     what.push_back({r, op, dtype(v), accumulates_in(op, dtype(v)),
-                    [this, v](Evaluator& e, const std::vector<Coord>& dims) {
+                    [this, v](PointEmitter& e, const std::vector<Coord>& dims) {
                       return e.value(v, point_in(e, look_.shape(v), dims));
                     }});
   }
@@ -118,7 +118,7 @@ Result<void> Lowerer::vector_product(int g, const Node& n, const std::vector<Val
   for (int k = 0; k < in.rank(); ++k)
     if (in[k] != 1) space.push(in[k], k == summed);
   Reducing sum{n.results[0], ReduceOp::Sum, wide, wide, {}};
-  sum.value = [=, this](Evaluator& e, const std::vector<Coord>& dims) {
+  sum.value = [=, this](PointEmitter& e, const std::vector<Coord>& dims) {
     size_t at = 0;
     for (int k = 0; k < summed; ++k) at += in[k] != 1;
     const std::vector<Coord> along{in[summed] == 1 ? e.constant(0) : dims[at]};
@@ -145,7 +145,7 @@ Result<void> Lowerer::reduce(int g, const Walk& space, const std::vector<Reducin
       if (!space.dims[k].reduce) kept.push_back(dims[k]);
     return kept;
   };
-  const auto body = [&](Evaluator& e, Draft& d, const Dims& dims) {
+  const auto body = [&](PointEmitter& e, Draft& d, const Dims& dims) {
     e.start(d.kernel.body);
     for (const Reducing& r : what) {
       ir::KReduction red{r.op, r.value(e, dims), r.value_dtype, r.accumulator};
@@ -155,7 +155,7 @@ Result<void> Lowerer::reduce(int g, const Walk& space, const std::vector<Reducin
     return true;
   };
   const auto is_arg = [](const Reducing& r) { return r.op == ReduceOp::ArgMin || r.op == ReduceOp::ArgMax; };
-  const auto epilogue = [&](Evaluator& e, Draft& d, const Dims& kept) {
+  const auto epilogue = [&](PointEmitter& e, Draft& d, const Dims& kept) {
     e.start(d.kernel.epilogue);
     for (size_t k = 0; k < what.size(); ++k) {
       const Reducing& r = what[k];
@@ -181,7 +181,8 @@ Result<void> Lowerer::reduce(int g, const Walk& space, const std::vector<Reducin
     Walk walk = space;
     if (std::none_of(walk.dims.begin(), walk.dims.end(), [](const Walk::Dim& d) { return d.reduce; }))
       walk.push(1, true);  // a reduction of one element still is one: -0.0 sums to 0.0
-    GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Reduce, walk, [&](Evaluator& e, Draft& d, const Dims& dims) {
+    GK_TRY(Draft d,
+           draft(g, ir::Kernel::Kind::Reduce, walk, [&](PointEmitter& e, Draft& d, const Dims& dims) {
              if (body(e, d, dims)) epilogue(e, d, kept_of(dims));
            }));
     add(std::move(d));
@@ -206,7 +207,8 @@ Result<void> Lowerer::reduce(int g, const Walk& space, const std::vector<Reducin
       const bool whole = k >= c.first && k < c.cut;
       walk.push(k != c.cut ? extent : tail ? c.tail : c.length, space.dims[k].reduce && !whole);
     }
-    GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Reduce, walk, [&](Evaluator& e, Draft& d, const Dims& walked) {
+    GK_TRY(Draft d,
+           draft(g, ir::Kernel::Kind::Reduce, walk, [&](PointEmitter& e, Draft& d, const Dims& walked) {
              Dims dims, chunk;
              for (size_t k = 0, w = 0; k < space.dims.size(); ++k, ++w) {
                if (k >= c.first && k < c.cut) chunk.push_back(walked[w]);
@@ -236,7 +238,7 @@ Result<void> Lowerer::reduce(int g, const Walk& space, const std::vector<Reducin
   Walk last;
   const int kept = partial_shape.rank() - static_cast<int>(c.cut - c.first) - 1;
   for (int k = 0; k < partial_shape.rank(); ++k) last.push(partial_shape[k], k >= kept);
-  GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Reduce, last, [&](Evaluator& e, Draft& d, const Dims& dims) {
+  GK_TRY(Draft d, draft(g, ir::Kernel::Kind::Reduce, last, [&](PointEmitter& e, Draft& d, const Dims& dims) {
            e.start(d.kernel.body);
            const int p = e.point(dims);
            for (size_t k = 0; k < what.size(); ++k) {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 
 namespace gk::passes {
 namespace {

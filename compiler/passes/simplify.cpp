@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "compiler/ir/apply.h"
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 
 namespace gk::passes {
 namespace {

@@ -4,7 +4,7 @@
 // alone is about the time that the code takes.
 #pragma once
 
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 #include "runtime/program/program.h"
 
 namespace gk::passes {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "compiler/engine/npy.h"
+#include "compiler/formats/npy.h"
 #include "gk/gk.h"
 
 namespace gk::property {
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 struct Run {
   Status status = Status::Ok;
   std::string errors, printed;
-  engine::NamedArrays arrays;
+  formats::NamedArrays arrays;
 };
 
 bool close(double value, double model, double err) {
@@ -153,7 +153,7 @@ struct Bench::Way {
     r.errors = err;
     r.printed = out;
     if (r.status != Status::Ok || p.results.empty()) return r;
-    auto arrays = engine::read_npz(folder + "/out.npz");
+    auto arrays = formats::read_npz(folder + "/out.npz");
     if (arrays)
       r.arrays = std::move(*arrays);
     else

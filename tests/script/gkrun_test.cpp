@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "compiler/engine/npy.h"
+#include "compiler/formats/npy.h"
 #include "tests/script/gkrun_process.h"
 
 namespace gk::tests {
@@ -237,7 +237,7 @@ TEST_F(Gkrun, fields_of_a_file_are_read_by_name) {
   ones.dtype = gk::DType::I32;
   ones.shape = {2};
   ones.bytes = {std::byte{1}, {}, {}, {}, std::byte{1}, {}, {}, {}};
-  ASSERT_TRUE(gk::engine::write_npz(at("w.npz"), {{"conv/w", ones}, {"b", ones}}));
+  ASSERT_TRUE(formats::write_npz(at("w.npz"), {{"conv/w", ones}, {"b", ones}}));
   Outcome r = run({"-e", "let m = load(\"w.npz\")\nprint(m[\"conv/w\"], m[\"b\"], m.b)"});
   EXPECT_EQ(r.out, "[1 1] [1 1] [1 1]\n") << r.err;
   r = run({"-e", "let m = load(\"w.npz\")\nprint(m[\"conv\"])"});
@@ -249,7 +249,7 @@ TEST_F(Gkrun, a_field_that_cannot_be_read_is_an_error_where_it_is_used) {
   ones.dtype = gk::DType::I32;
   ones.shape = {1};
   ones.bytes = {std::byte{1}, {}, {}, {}};
-  ASSERT_TRUE(gk::engine::write_npz(at("w.npz"), {{"label", ones}, {"b", ones}}));
+  ASSERT_TRUE(formats::write_npz(at("w.npz"), {{"label", ones}, {"b", ones}}));
   std::string bytes = slurp(at("w.npz"));
   const size_t descr = bytes.find("<i4");  // of the first member; nothing reads as far as its checksum
   ASSERT_NE(descr, std::string::npos);

@@ -57,7 +57,8 @@ TEST(CodegenApart, an_interruption_waits_for_nobody) {
 
 #if !defined(__SANITIZE_THREAD__)
 [[noreturn]] void spin() {
-  for (volatile int i = 0;; i = i + 1) {
+  for (volatile int i = 0;;) {
+    i = static_cast<int>(i) + 1;
   }
 }
 

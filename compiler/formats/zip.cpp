@@ -1,4 +1,4 @@
-#include "compiler/engine/zip.h"
+#include "compiler/formats/zip.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -9,7 +9,7 @@
 #include <new>
 #include <unordered_set>
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50, kEndSignature = 0x06054b50,
@@ -338,4 +338,4 @@ Result<void> ZipWriter::finish() {
   return out_.write(h.data(), h.size());
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

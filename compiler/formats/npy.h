@@ -10,7 +10,7 @@
 #include "compiler/interp/interp.h"
 #include "compiler/sema/effects.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 using interp::Array;
 
@@ -29,4 +29,4 @@ Result<std::vector<sema::StoredArray>> open_npz(const std::string& path, int64_t
 Result<void> write_npy(const std::string& path, const Array& a);
 Result<void> write_npz(const std::string& path, const NamedArrays& arrays);
 
-}  // namespace gk::engine
+}  // namespace gk::formats

@@ -1,4 +1,4 @@
-#include "compiler/engine/format.h"
+#include "compiler/formats/format.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <vector>
 
-#include "compiler/engine/shortest.h"
+#include "compiler/formats/shortest.h"
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 /// numpy.core.arrayprint for one array: formatting of elements is chosen from all that are printed, then rows
@@ -201,4 +201,4 @@ std::string format_scalar(const Scalar& s) {
   return t;
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

@@ -6,9 +6,9 @@
 #include <cstdio>
 #include <vector>
 
-#include "compiler/engine/format.h"
+#include "compiler/formats/format.h"
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 constexpr int kMaxNumber = 100000;  // a width or precision over this is a slip, not a wish
@@ -271,4 +271,4 @@ Result<std::string> format_spec(std::string_view value, std::string_view text) {
   return aligned(s, body, '<');
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

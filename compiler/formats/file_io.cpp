@@ -1,4 +1,4 @@
-#include "compiler/engine/file_io.h"
+#include "compiler/formats/file_io.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 
 #include "runtime/base/file_size_signal.h"
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 std::string system_text(int code) { return std::generic_category().message(code); }
@@ -152,4 +152,4 @@ Result<void> AtomicFile::commit() {
   return {};
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

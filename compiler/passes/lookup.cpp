@@ -1,4 +1,4 @@
-#include "compiler/passes/graph.h"
+#include "compiler/passes/lookup.h"
 
 #include <algorithm>
 

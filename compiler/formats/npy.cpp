@@ -1,4 +1,4 @@
-#include "compiler/engine/npy.h"
+#include "compiler/formats/npy.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@
 #include <new>
 #include <unordered_set>
 
-#include "compiler/engine/npy_header.h"
-#include "compiler/engine/zip.h"
+#include "compiler/formats/npy_header.h"
+#include "compiler/formats/zip.h"
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 constexpr size_t kMaxHeader = 64 * 1024;
@@ -245,4 +245,4 @@ Result<void> write_npz(const std::string& path, const NamedArrays& arrays) {
   return file.commit();
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

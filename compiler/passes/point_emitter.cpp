@@ -1,4 +1,4 @@
-#include "compiler/passes/evaluate.h"
+#include "compiler/passes/point_emitter.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +12,10 @@ namespace {
 constexpr int kMostHostNumbers = 64;  // of a kernel
 }
 
-Evaluator::Evaluator(Source source, Draft& draft)
+PointEmitter::PointEmitter(Source source, Draft& draft)
     : source_(source), d_(draft), width_(draft.axes.size() + draft.reduce_axes.size() + 1) {}
 
-void Evaluator::start(ir::KBlock& block) {
+void PointEmitter::start(ir::KBlock& block) {
   blocks_ = {&block};
   memo_.clear();
   emitted_.clear();
@@ -25,23 +25,23 @@ void Evaluator::start(ir::KBlock& block) {
   undo_.clear();
 }
 
-int64_t Evaluator::extent(size_t k) const {
+int64_t PointEmitter::extent(size_t k) const {
   if (k < d_.axes.size()) return d_.axes[k];
   k -= d_.axes.size();
   return k < d_.reduce_axes.size() ? d_.reduce_axes[k] : hole_;
 }
 
-Coord Evaluator::constant(int64_t v) const { return {v, std::vector<int64_t>(width_, 0), -1}; }
-Coord Evaluator::axis(int k, int64_t scale) const {
+Coord PointEmitter::constant(int64_t v) const { return {v, std::vector<int64_t>(width_, 0), -1}; }
+Coord PointEmitter::axis(int k, int64_t scale) const {
   Coord c = constant(0);
   c.coefs[static_cast<size_t>(k)] = scale;
   return c;
 }
-bool Evaluator::is_constant(const Coord& c) {
+bool PointEmitter::is_constant(const Coord& c) {
   return c.ssa < 0 && std::all_of(c.coefs.begin(), c.coefs.end(), [](int64_t x) { return x == 0; });
 }
 
-int Evaluator::point(std::vector<Coord> coords) {
+int PointEmitter::point(std::vector<Coord> coords) {
   std::string k;
   const auto put = [&](int64_t v) { k.append(reinterpret_cast<const char*>(&v), sizeof v); };
   for (Coord& c : coords) {
@@ -59,7 +59,7 @@ int Evaluator::point(std::vector<Coord> coords) {
 
 // ---- Emitting
 
-int Evaluator::emit(KInst i) {
+int PointEmitter::emit(KInst i) {
   int depth = 0;
   for (int a : i.args) depth = std::max(depth, depth_of(a));
   if (i.kind == KKind::VarGet || i.kind == KKind::VarSet || i.kind == KKind::For)
@@ -75,7 +75,7 @@ int Evaluator::emit(KInst i) {
   return result;
 }
 
-int Evaluator::compute(Op op, std::vector<int> args, DType t, Span span) {
+int PointEmitter::compute(Op op, std::vector<int> args, DType t, Span span) {
   KInst i;
   i.kind = KKind::Compute;
   i.op = op;
@@ -84,24 +84,24 @@ int Evaluator::compute(Op op, std::vector<int> args, DType t, Span span) {
   i.span = span;
   return emit(std::move(i));
 }
-int Evaluator::where(int condition, int a, int b, DType t) {
+int PointEmitter::where(int condition, int a, int b, DType t) {
   return compute(Op::Where, {condition, a, b}, t);
 }
-int Evaluator::cast(int ssa, DType to) {
+int PointEmitter::cast(int ssa, DType to) {
   KInst i;
   i.kind = KKind::Cast;
   i.dtype = to;
   i.args = {ssa};
   return emit(std::move(i));
 }
-int Evaluator::reduce_result(int k, DType t) {
+int PointEmitter::reduce_result(int k, DType t) {
   KInst i;
   i.kind = KKind::ReduceResult;
   i.axis = k;
   i.dtype = t;
   return emit(std::move(i));
 }
-int Evaluator::literal(const Scalar& s) {
+int PointEmitter::literal(const Scalar& s) {
   std::string k = "c";
   k += static_cast<char>(s.dtype);
   k.append(reinterpret_cast<const char*>(&s.i), sizeof s.i);
@@ -122,7 +122,7 @@ int Evaluator::literal(const Scalar& s) {
 // code as a parameter. A number stays in the text where the code is another one for it: 0, 1 and -1, truth
 // values, the second operand of integer division, powers and shifts, and a divisor whose reciprocal is exact.
 // Beyond kMostHostNumbers they stay too, since a launch's parameters are limited.
-int Evaluator::host_number(const Scalar& s) {
+int PointEmitter::host_number(const Scalar& s) {
   const bool unit = s.is_float() ? s.f == 0 || s.f == 1 || s.f == -1 : s.i == 0 || s.i == 1 || s.i == -1;
   if (is_bool(s.dtype) || unit || std::isnan(s.f)) return literal(s);
   std::string k = "h";
@@ -140,7 +140,7 @@ int Evaluator::host_number(const Scalar& s) {
   return emitted_[k] = emit(std::move(i));
 }
 
-bool Evaluator::shapes_code(const Node& n, size_t operand, const Scalar& s) const {
+bool PointEmitter::shapes_code(const Node& n, size_t operand, const Scalar& s) const {
   if (operand != 1) return false;
   switch (n.op) {
     case Op::FloorDiv:
@@ -158,7 +158,7 @@ bool Evaluator::shapes_code(const Node& n, size_t operand, const Scalar& s) cons
 }
 
 // An i64 that may change without recompiling; 0 and 1 are structure.
-int Evaluator::number(int64_t v) {
+int PointEmitter::number(int64_t v) {
   if (v == 0 || v == 1) return literal(Scalar::of_int(v));
   const auto [it, fresh] = emitted_.try_emplace("n" + std::to_string(v), -1);
   if (fresh) {
@@ -172,7 +172,7 @@ int Evaluator::number(int64_t v) {
   return it->second;
 }
 
-int Evaluator::index(const Coord& c) {
+int PointEmitter::index(const Coord& c) {
   if (c.ssa >= 0) return c.ssa;
   if (is_constant(c)) return number(c.offset);
   std::string k = "i";
@@ -190,7 +190,7 @@ int Evaluator::index(const Coord& c) {
   return it->second;
 }
 
-int Evaluator::load(int buffer, const Coord& at) {
+int PointEmitter::load(int buffer, const Coord& at) {
   std::string k = "l" + std::to_string(buffer);
   k.append(reinterpret_cast<const char*>(&at.ssa), sizeof at.ssa);
   k.append(reinterpret_cast<const char*>(&at.offset), sizeof at.offset);
@@ -212,7 +212,7 @@ int Evaluator::load(int buffer, const Coord& at) {
   return emitted_[k] = emit(std::move(i));
 }
 
-void Evaluator::store(int buffer, const Shape& shape, int p, int ssa, Span span) {
+void PointEmitter::store(int buffer, const Shape& shape, int p, int ssa, Span span) {
   const Coord at = linear(shape, p);
   d_.accesses.push_back({buffer, at.offset, {at.coefs.begin(), at.coefs.end() - 1}});
   KInst i;
@@ -226,7 +226,7 @@ void Evaluator::store(int buffer, const Shape& shape, int p, int ssa, Span span)
 
 // ---- Values
 
-bool Evaluator::local(ValueId v) const {
+bool PointEmitter::local(ValueId v) const {
   if (source_.in_memory->count(v) != 0) return false;
   const int i = look().top(v);
   if (i < 0) return true;
@@ -235,14 +235,14 @@ bool Evaluator::local(ValueId v) const {
   return is_leaf(n.op) || n.group < 0 || n.group == source_.group;
 }
 
-int Evaluator::need(ValueId v, int p) {
+int PointEmitter::need(ValueId v, int p) {
   if (const auto it = defined_.find(v); it != defined_.end()) return it->second;
   if (const auto it = memo_.find(key(v, p)); it != memo_.end()) return it->second;
   needs_.push_back({v, p});
   return -1;
 }
 
-int Evaluator::value(ValueId v, int p) {
+int PointEmitter::value(ValueId v, int p) {
   std::vector<Need> stack{{v, p}};
   int result = need(v, p);
   while (!stack.empty() && result < 0) {
@@ -271,7 +271,7 @@ int Evaluator::value(ValueId v, int p) {
   return result;
 }
 
-int Evaluator::step(ValueId v, int p) {
+int PointEmitter::step(ValueId v, int p) {
   if (!local(v)) {
     const int buffer = source_.buffer_of(v);
     return load(buffer, linear(look().shape(v), p));
@@ -314,7 +314,7 @@ int Evaluator::step(ValueId v, int p) {
   return compute(n.op, std::move(args), type_of(v), n.span);
 }
 
-int Evaluator::random(const Node& n, int p) {
+int PointEmitter::random(const Node& n, int p) {
   const int seed_at = point({constant(0)}), draws_at = point({constant(1)});
   if (n.op == Op::RngAdvance) {
     const Coord at = points_[static_cast<size_t>(p)][0];
@@ -335,7 +335,7 @@ int Evaluator::random(const Node& n, int p) {
   return emit(std::move(i));
 }
 
-int Evaluator::take(const Node& n, int p) {
+int PointEmitter::take(const Node& n, int p) {
   const ValueId x = n.operands[0], idx = n.operands[1];
   const auto axis = static_cast<int>(n.attrs.axes[0]);
   const int index_rank = look().shape(idx).rank();
@@ -384,7 +384,7 @@ int Evaluator::take(const Node& n, int p) {
 }
 
 // A loop of one scalar recurrence a point: see Note [Elementwise loops].
-bool Evaluator::loop(const Node& n, ValueId v, int p) {
+bool PointEmitter::loop(const Node& n, ValueId v, int p) {
   const bool scalars_only = squeezed(look().shape(v)).empty();
   std::vector<size_t> active;
   for (size_t k = 0; k < n.operands.size(); ++k)

@@ -7,7 +7,7 @@
 
 #include "compiler/interp/interp.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 struct PrintOptions {
   int precision = 8;     // NumPy's
@@ -26,4 +26,4 @@ Result<std::string> format_spec(const Scalar& s, std::string_view spec);
 /// The same for texts: fill, align, width, .precision.
 Result<std::string> format_spec(std::string_view value, std::string_view spec);
 
-}  // namespace gk::engine
+}  // namespace gk::formats

@@ -6,7 +6,7 @@
 
 #include "runtime/base/dtype.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 /// value = 0.d1 d2 d3 … x 10^point, without trailing zeros; zero is "0" with point 1.
 struct Digits {
@@ -28,4 +28,4 @@ std::string scientific(double v, DType t, int precision);
 /// The same with exactly `precision` digits after the point, correctly rounded.
 std::string exact_scientific(double v, int precision);
 
-}  // namespace gk::engine
+}  // namespace gk::formats

@@ -1,12 +1,12 @@
 // Printing of arrays, scalars and formatted numbers. The expected texts came from NumPy 1.24 (str of an array
 // or of a scalar) and from Python's format().
+#include "compiler/formats/format.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "compiler/engine/format.h"
-
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 interp::Array array_of(DType t, const Shape& s, const std::vector<double>& v) {
@@ -63,49 +63,49 @@ TEST(FormatArray, elements) {
       {DType::F32, {0}, {}, "[]"},
       {DType::F32, {3, 0, 2}, {}, "[]"},
   };
-  for (const Case& c : cases) EXPECT_EQ(format_array(array_of(c.dtype, c.shape, c.values)), c.text);
+  for (const Case& c : cases) EXPECT_EQ(formats::format_array(array_of(c.dtype, c.shape, c.values)), c.text);
 }
 
 TEST(FormatArray, unsigned_64) {
   interp::Array a = array_of(DType::U64, {1}, {0});
   Scalar{DType::U64, -1, 0}.store(a.bytes.data());
-  EXPECT_EQ(format_array(a), "[18446744073709551615]");
+  EXPECT_EQ(formats::format_array(a), "[18446744073709551615]");
 }
 
 TEST(FormatArray, wraps_lines) {
-  EXPECT_EQ(format_array(array_of(DType::F64, {30}, counting(30, 1.5))),
+  EXPECT_EQ(formats::format_array(array_of(DType::F64, {30}, counting(30, 1.5))),
             "[ 0.   1.5  3.   4.5  6.   7.5  9.  10.5 12.  13.5 15.  16.5 18.  19.5\n 21.  22.5 24.  25.5 "
             "27.  28.5 "
             "30.  31.5 33.  34.5 36.  37.5 39.  40.5\n 42.  43.5]");
 }
 
 TEST(FormatArray, shows_the_edges_of_large_arrays) {
-  EXPECT_EQ(format_array(array_of(DType::I64, {2000}, counting(2000))),
+  EXPECT_EQ(formats::format_array(array_of(DType::I64, {2000}, counting(2000))),
             "[   0    1    2 ... 1997 1998 1999]");
-  EXPECT_EQ(format_array(array_of(DType::I64, {20, 100}, counting(2000))),
+  EXPECT_EQ(formats::format_array(array_of(DType::I64, {20, 100}, counting(2000))),
             "[[   0    1    2 ...   97   98   99]\n [ 100  101  102 ...  197  198  199]\n [ 200  201  202 "
             "...  297  "
             "298  299]\n ...\n [1700 1701 1702 ... 1797 1798 1799]\n [1800 1801 1802 ... 1897 1898 1899]\n "
             "[1900 1901 "
             "1902 ... 1997 1998 1999]]");
-  EXPECT_EQ(format_array(array_of(DType::F64, {1100}, counting(1100, 0.5))),
+  EXPECT_EQ(formats::format_array(array_of(DType::F64, {1100}, counting(1100, 0.5))),
             "[0.000e+00 5.000e-01 1.000e+00 ... 5.485e+02 5.490e+02 5.495e+02]");
-  EXPECT_EQ(format_array(array_of(DType::I64, {1001, 1}, counting(1001))),
+  EXPECT_EQ(formats::format_array(array_of(DType::I64, {1001, 1}, counting(1001))),
             "[[   0]\n [   1]\n [   2]\n ...\n [ 998]\n [ 999]\n [1000]]");
-  PrintOptions all;
+  formats::PrintOptions all;
   all.threshold = 5000;
-  EXPECT_EQ(format_array(array_of(DType::I64, {1001, 1}, counting(1001)), all).size(), 1001u * 8);
+  EXPECT_EQ(formats::format_array(array_of(DType::I64, {1001, 1}, counting(1001)), all).size(), 1001u * 8);
 }
 
 TEST(FormatArray, separates_planes_by_blank_lines) {
-  EXPECT_EQ(format_array(array_of(DType::I64, {3, 2, 2, 2}, counting(24))),
+  EXPECT_EQ(formats::format_array(array_of(DType::I64, {3, 2, 2, 2}, counting(24))),
             "[[[[ 0  1]\n   [ 2  3]]\n\n  [[ 4  5]\n   [ 6  7]]]\n\n\n [[[ 8  9]\n   [10 11]]\n\n  [[12 "
             "13]\n   [14 "
             "15]]]\n\n\n [[[16 17]\n   [18 19]]\n\n  [[20 21]\n   [22 23]]]]");
 }
 
 TEST(FormatScalar, shortest_texts_that_read_back) {
-  auto f = [](double v, DType t) { return format_scalar(Scalar::of_float(v, DType::F64).cast(t)); };
+  auto f = [](double v, DType t) { return formats::format_scalar(Scalar::of_float(v, DType::F64).cast(t)); };
   EXPECT_EQ(f(0.1, DType::F64), "0.1");
   EXPECT_EQ(f(0.1, DType::F32), "0.1");
   EXPECT_EQ(f(0.1, DType::F16), "0.1");
@@ -123,21 +123,21 @@ TEST(FormatScalar, shortest_texts_that_read_back) {
   EXPECT_EQ(f(9007199254740993.0, DType::F64), "9007199254740992.0");
   EXPECT_EQ(f(NAN, DType::F32), "nan");
   EXPECT_EQ(f(-INFINITY, DType::F32), "-inf");
-  EXPECT_EQ(format_scalar(Scalar{DType::U64, -1, 0}), "18446744073709551615");
-  EXPECT_EQ(format_scalar(Scalar::of_int(-5)), "-5");
-  EXPECT_EQ(format_scalar(Scalar::of_bool(false)), "False");
+  EXPECT_EQ(formats::format_scalar(Scalar{DType::U64, -1, 0}), "18446744073709551615");
+  EXPECT_EQ(formats::format_scalar(Scalar::of_int(-5)), "-5");
+  EXPECT_EQ(formats::format_scalar(Scalar::of_bool(false)), "False");
 }
 
 std::string spec(double v, std::string_view s) {
-  auto r = format_spec(Scalar::of_float(v, DType::F64), s);
+  auto r = formats::format_spec(Scalar::of_float(v, DType::F64), s);
   return r ? *r : r.error().code;
 }
 std::string spec_int(int64_t v, std::string_view s) {
-  auto r = format_spec(Scalar::of_int(v), s);
+  auto r = formats::format_spec(Scalar::of_int(v), s);
   return r ? *r : r.error().code;
 }
 std::string spec_text(std::string_view v, std::string_view s) {
-  auto r = format_spec(v, s);
+  auto r = formats::format_spec(v, s);
   return r ? *r : r.error().code;
 }
 
@@ -163,7 +163,7 @@ TEST(FormatSpec, floats) {
   EXPECT_EQ(spec(INFINITY, "08"), "00000inf");
   EXPECT_EQ(spec(NAN, "F"), "NAN");
   EXPECT_EQ(spec(2.5, ".0f"), "2");
-  auto f32 = format_spec(Scalar::of_float(0.1, DType::F32), "8");
+  auto f32 = formats::format_spec(Scalar::of_float(0.1, DType::F32), "8");
   ASSERT_TRUE(f32);
   EXPECT_EQ(*f32, "     0.1");
 }
@@ -179,7 +179,7 @@ TEST(FormatSpec, integers) {
   EXPECT_EQ(spec_int(1234567, ","), "1,234,567");
   EXPECT_EQ(spec_int(1, ".2f"), "1.00");
   EXPECT_EQ(spec_int(INT64_MIN, "d"), "-9223372036854775808");
-  auto b = format_spec(Scalar::of_bool(true), "5");
+  auto b = formats::format_spec(Scalar::of_bool(true), "5");
   ASSERT_TRUE(b);
   EXPECT_EQ(*b, "    1");
 }
@@ -197,10 +197,10 @@ TEST(FormatSpec, what_is_wrong_is_an_error) {
     EXPECT_EQ(spec(1.5, s), "E0210") << s;
   for (const char* s : {".2", ".2d", ",x", "s"}) EXPECT_EQ(spec_int(1, s), "E0210") << s;
   for (const char* s : {"d", ".2f", "+", "=5", "#", ","}) EXPECT_EQ(spec_text("a", s), "E0210") << s;
-  auto r = format_spec(Scalar::of_float(1.5), "d");
+  auto r = formats::format_spec(Scalar::of_float(1.5), "d");
   ASSERT_FALSE(r);
   EXPECT_NE(r.error().helps.at(0).find("i64("), std::string::npos);
 }
 
 }  // namespace
-}  // namespace gk::engine
+}  // namespace gk::formats

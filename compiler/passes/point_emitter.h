@@ -1,4 +1,4 @@
-// From values and indices to kernel instructions. An Evaluator writes the body or epilogue of one draft:
+// From values and indices to kernel instructions. A PointEmitter writes the body or epilogue of one draft:
 // asked for a value at a point, it emits what computes it there, through views as changes of the point.
 // Promises that a value at a point is computed once, loads stay inside their arrays, and no recursion over
 // chains of operands. Not for choosing what is stored: that is lower.
@@ -32,7 +32,7 @@ struct Retry {
   std::vector<int64_t> cuts;  // … or cut it at these places
 };
 
-class Evaluator {
+class PointEmitter {
  public:
   struct Source {
     const Lookup* look = nullptr;
@@ -44,7 +44,7 @@ class Evaluator {
     bool may_split = true;
     bool may_cut = false;
   };
-  Evaluator(Source source, Draft& draft);
+  PointEmitter(Source source, Draft& draft);
 
   /// Evaluation goes to `block` from now on.
   void start(ir::KBlock& block);

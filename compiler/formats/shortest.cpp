@@ -1,4 +1,4 @@
-#include "compiler/engine/shortest.h"
+#include "compiler/formats/shortest.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 /// "d.ddde±xx" to Digits.
@@ -112,4 +112,4 @@ std::string exact_scientific(double v, int precision) {
   return sign_of(v) + s;
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

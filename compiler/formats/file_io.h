@@ -9,7 +9,7 @@
 
 #include "runtime/base/error.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 /// Bytes in order, of a length known ahead.
 class ByteSource {
@@ -74,4 +74,4 @@ class AtomicFile {
 /// An Io error about `path`: "cannot read `x.npy`: what".
 Error io_error(const char* code, const char* verb, const std::string& path, const std::string& what);
 
-}  // namespace gk::engine
+}  // namespace gk::formats

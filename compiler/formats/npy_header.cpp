@@ -1,12 +1,12 @@
-#include "compiler/engine/npy_header.h"
+#include "compiler/formats/npy_header.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "compiler/engine/file_io.h"
+#include "compiler/formats/file_io.h"
 
-namespace gk::engine {
+namespace gk::formats {
 namespace {
 
 /// A reader of the few Python literals that headers consist of.
@@ -182,4 +182,4 @@ std::string make_npy_header(DType dtype, const Shape& shape) {
   return out + dict;
 }
 
-}  // namespace gk::engine
+}  // namespace gk::formats

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "compiler/engine/file_io.h"
+#include "compiler/formats/file_io.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 struct ZipMember {
   std::string name;
@@ -43,4 +43,4 @@ class ZipWriter {
   std::vector<ZipMember> members_;
 };
 
-}  // namespace gk::engine
+}  // namespace gk::formats

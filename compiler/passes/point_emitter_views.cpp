@@ -1,11 +1,11 @@
-// The part of Evaluator that moves points: views, regions, concatenation, linear indices.
+// The part of PointEmitter that moves points: views, regions, concatenation, linear indices.
 #include <algorithm>
 
-#include "compiler/passes/evaluate.h"
+#include "compiler/passes/point_emitter.h"
 
 namespace gk::passes {
 
-Coord Evaluator::scaled(const Coord& c, int64_t by, int64_t plus) {
+Coord PointEmitter::scaled(const Coord& c, int64_t by, int64_t plus) {
   if (c.ssa < 0) {
     Coord out = c;
     out.offset = c.offset * by + plus;
@@ -20,7 +20,7 @@ Coord Evaluator::scaled(const Coord& c, int64_t by, int64_t plus) {
   return out;
 }
 
-Coord Evaluator::linear(const Shape& shape, int p) {
+Coord PointEmitter::linear(const Shape& shape, int p) {
   const Shape strides = row_major_strides(shape);
   Coord sum = constant(0);
   int ssa = -1;
@@ -41,7 +41,7 @@ Coord Evaluator::linear(const Shape& shape, int p) {
   return out;
 }
 
-std::pair<int64_t, int64_t> Evaluator::range(const Coord& c) const {
+std::pair<int64_t, int64_t> PointEmitter::range(const Coord& c) const {
   int64_t low = c.offset, high = c.offset;
   for (size_t a = 0; a < c.coefs.size(); ++a)
     (c.coefs[a] < 0 ? low : high) += c.coefs[a] * std::max<int64_t>(extent(a) - 1, 0);
@@ -53,7 +53,7 @@ std::pair<int64_t, int64_t> Evaluator::range(const Coord& c) const {
 // boundaries of the digits, each digit is again a sum of axes; where an axis crosses a boundary but splits
 // evenly there, evaluation starts again with that axis split (collapse() merges it back where nothing needs
 // the split). What remains is computed with divisions by the extents, which are then part of the kernel.
-std::optional<std::vector<Coord>> Evaluator::digits(const Coord& at, const Shape& shape) {
+std::optional<std::vector<Coord>> PointEmitter::digits(const Coord& at, const Shape& shape) {
   std::vector<Coord> out;
   const Shape strides = row_major_strides(shape);
   Coord rest = at;
@@ -105,7 +105,7 @@ std::optional<std::vector<Coord>> Evaluator::digits(const Coord& at, const Shape
 }
 
 // The point of the operand that view `n` shows at `p`.
-std::optional<int> Evaluator::view_point(const Node& n, int p) {
+std::optional<int> PointEmitter::view_point(const Node& n, int p) {
   // A computed index must be the same one at every visit.
   const uint64_t k = key(n.results[0], p);
   if (const auto it = view_points_.find(k); it != view_points_.end()) return it->second;
@@ -114,7 +114,7 @@ std::optional<int> Evaluator::view_point(const Node& n, int p) {
   return q;
 }
 
-std::optional<int> Evaluator::make_view_point(const Node& n, int p) {
+std::optional<int> PointEmitter::make_view_point(const Node& n, int p) {
   const Shape from = look().shape(n.operands[0]);
   const std::vector<Coord> at = points_[static_cast<size_t>(p)];
   std::vector<Coord> c;
@@ -155,7 +155,7 @@ std::optional<int> Evaluator::make_view_point(const Node& n, int p) {
   return point(std::move(c));
 }
 
-int Evaluator::view(const Node& n, int p) {
+int PointEmitter::view(const Node& n, int p) {
   const ValueId from = n.operands[0];
   if (n.op == Op::Reshape && !local(from))  // dense in memory: the linear index is enough
     return load(source_.buffer_of(from), linear(look().shape(n.results[0]), p));
@@ -163,7 +163,7 @@ int Evaluator::view(const Node& n, int p) {
   return q ? need(from, *q) : -1;
 }
 
-std::optional<std::pair<int, Coord>> Evaluator::locate(ValueId v, int p) {
+std::optional<std::pair<int, Coord>> PointEmitter::locate(ValueId v, int p) {
   while (local(v)) {
     const Node* n = look().node(v);
     if (!n || !is_view(n->op)) return std::nullopt;
@@ -178,8 +178,8 @@ std::optional<std::pair<int, Coord>> Evaluator::locate(ValueId v, int p) {
 }
 
 // The index `(c - start) / step` kept within [0, count), with the conditions under which it was inside.
-int Evaluator::clamped_range(const Coord& c, int64_t start, int64_t step, int64_t count,
-                             std::vector<int>& conditions, bool& never) {
+int PointEmitter::clamped_range(const Coord& c, int64_t start, int64_t step, int64_t count,
+                                std::vector<int>& conditions, bool& never) {
   if (is_constant(c)) {
     const int64_t d = c.offset - start;
     if (d % step != 0 || d / step < 0 || d / step >= count) never = true;
@@ -197,7 +197,7 @@ int Evaluator::clamped_range(const Coord& c, int64_t start, int64_t step, int64_
   return both(Op::Max, both(Op::Min, d, number(count - 1)), number(0));
 }
 
-int Evaluator::update(const Node& n, int p, ValueId v) {
+int PointEmitter::update(const Node& n, int p, ValueId v) {
   const auto [it, fresh] = selects_.try_emplace(key(v, p));
   if (fresh) {
     Select s;
@@ -241,7 +241,7 @@ int Evaluator::update(const Node& n, int p, ValueId v) {
 
 // Whether the index is one axis of the kernel, which then has to be walked in parts: from each of `begins`
 // (of the concatenation's parts) to the next.
-bool Evaluator::cut_at(const Coord& c, const std::vector<int64_t>& begins) {
+bool PointEmitter::cut_at(const Coord& c, const std::vector<int64_t>& begins) {
   if (!source_.may_cut || c.ssa >= 0) return false;
   int axis = -1;
   for (size_t a = 0; a < c.coefs.size(); ++a) {
@@ -259,7 +259,7 @@ bool Evaluator::cut_at(const Coord& c, const std::vector<int64_t>& begins) {
   return true;
 }
 
-int Evaluator::concat(const Node& n, int p, ValueId v) {
+int PointEmitter::concat(const Node& n, int p, ValueId v) {
   const auto [it, fresh] = selects_.try_emplace(key(v, p));
   if (fresh) {
     Select s;

@@ -10,7 +10,7 @@
 #include "runtime/base/error.h"
 #include "runtime/base/shape.h"
 
-namespace gk::engine {
+namespace gk::formats {
 
 struct NpyHeader {
   DType dtype = DType::F32;
@@ -24,4 +24,4 @@ Result<NpyHeader> parse_npy_header(std::string_view text, const std::string& whe
 /// The whole start of a file of version 1.0: magic, length, dictionary, padded to a multiple of 64 bytes.
 std::string make_npy_header(DType dtype, const Shape& shape);
 
-}  // namespace gk::engine
+}  // namespace gk::formats
