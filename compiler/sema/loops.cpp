@@ -119,6 +119,8 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
       if (over.items->items.empty()) return Flow::Next;
       index = over.items->items[0];
       for (const auto& i : over.items->items) index = join(index, i);
+      // The element as it was when the loop began, whatever is written to the list.
+      GK_TRY(index, hold(index, s.rhs->span));
     }
     if (over.is_array()) {
       GK_TRY(index, index_first(over, 0, s.rhs->span));
