@@ -137,19 +137,8 @@ Result<Type> infer_elementwise(Op op, Operands operands, const Attrs& attrs) {
       if (!out.dims[k].is_known() && t.dims[k].is_known()) out.dims[k] = t.dims[k];
       out.dims[k] = named_like(out.dims[k], t.dims[k]);
     }
-  switch (op) {
-    case Op::Cast: out.dtype = attrs.dtype; break;
-    case Op::Eq:
-    case Op::Ne:
-    case Op::Lt:
-    case Op::Le:
-    case Op::Gt:
-    case Op::Ge:
-    case Op::IsNan:
-    case Op::IsInf:
-    case Op::IsFinite: out.dtype = DType::Bool; break;
-    default: break;
-  }
+  if (op == Op::Cast) out.dtype = attrs.dtype;
+  if (gives_bool(op)) out.dtype = DType::Bool;
   return out;
 }
 

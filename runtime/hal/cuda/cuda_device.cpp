@@ -141,10 +141,11 @@ class CudaDevice : public Device {
 
   bool supports(const program::LibraryCall& call) const override {
     library::CublasLt* blas = context_->blas();
-    if (blas == nullptr || !context_->bind()) return false;
+    const auto* product = std::get_if<program::MatMulCall>(&call);
+    if (product == nullptr || blas == nullptr || !context_->bind()) return false;
     Relaxed relaxed(*context_);
     std::lock_guard lock(context_->library_mutex());
-    return blas->supports(std::get<program::MatMulCall>(call));
+    return blas->supports(*product);
   }
 
   Result<std::string> assemble(std::string_view ptx) override { return cuda::assemble(*context_, ptx); }

@@ -83,7 +83,8 @@ class HostDevice : public Device {
 
   bool supports(const program::LibraryCall& call) const override {
     const library::HostBlas* blas = library::HostBlas::get();
-    return blas != nullptr && blas->supports(std::get<program::MatMulCall>(call));
+    const auto* product = std::get_if<program::MatMulCall>(&call);
+    return product != nullptr && blas != nullptr && blas->supports(*product);
   }
 
   int64_t driver_calls() const override { return shared_->driver_calls.load(std::memory_order_relaxed); }
