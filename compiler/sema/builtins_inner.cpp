@@ -6,6 +6,9 @@ namespace gk::sema {
 
 namespace {
 
+// What stands for an argument that is left out.
+bool is_inner(const Value& v, std::string_view name) { return v.kind == VKind::Builtin && v.text == name; }
+
 Value type_value(DType t) {
   Value v;
   v.kind = VKind::Type;
@@ -38,11 +41,18 @@ Result<Value> mean_dtype(Evaluator& ev, Call& call) {
   return of_dtype(ev, call, [&](DType t) { return gk::is_float(t) ? t : ev.default_float(); });
 }
 
+Result<Value> array(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  GK_CHECK(dtype_of_one(ev, a));
+  return a.value(0);
+}
+
 Result<Value> sum_dtype(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
-  if (a.has(1) && a.value(1).kind != VKind::Builtin) {
+  const bool chosen = a.has(1) && !is_inner(a.value(1), "_sum_dtype");
+  if (chosen) {
     GK_TRY(const DType t, dtype_arg(a[1]));
-    if (is_bool(t)) return fail(adds_no_bools(call.callee, a.span(1)));
+    if (is_bool(t)) return fail(adds_no_bools("sum", a.span(1)));
     return type_value(t);
   }
   return of_dtype(ev, call, summed_dtype);
@@ -53,7 +63,7 @@ Result<Value> axis(Evaluator& ev, Call& call) {
   if (a.unknown()) return Value::unknown();
   GK_TRY(auto x, ev.as_array(a.value(0), call.span));
   const int rank = x->type.rank();
-  const bool chosen = a.value(1).kind != VKind::Builtin;
+  const bool chosen = !is_inner(a.value(1), "_axis");
   if (!chosen && rank == 1) return Value::host(0);
   if (!chosen)
     return fail(make_error(ErrorKind::Shape, "E0304",
@@ -83,6 +93,7 @@ Result<Value> count(Evaluator& ev, Call& call) {
 
 extern const std::vector<BuiltinInfo> kInnerBuiltins;
 const std::vector<BuiltinInfo> kInnerBuiltins = {
+    {"_array", "_array(x)", "x, which must be one array or number.", array},
     {"_accumulator", "_accumulator(x)", "The dtype in which a mean of x's elements is summed.",
      accumulator_of},
     {"_mean_dtype", "_mean_dtype(x)", "The dtype of a mean of x's elements.", mean_dtype},

@@ -20,7 +20,8 @@ Result<std::vector<int64_t>> axes_of(const BuiltinArgs& a, size_t i, int rank) {
   for (const auto& v : values) {
     if (!v.is_scalar() || !is_integer(v.scalar.dtype) || !v.known)
       return fail(ErrorKind::Type, "E0212", "an axis is a host integer known at compile time", a.span(i));
-    int64_t k = v.scalar.i < 0 ? v.scalar.i + rank : v.scalar.i;
+    GK_TRY(const int64_t given, small_integer(v, "an axis", a.span(i)));
+    int64_t k = given < 0 ? given + rank : given;
     if (k < 0 || k >= rank)
       return fail(ErrorKind::Shape, "E0304",
                   fmt::format("axis {} is out of range for rank {}", v.scalar.i, rank), a.span(i));

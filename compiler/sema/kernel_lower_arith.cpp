@@ -252,6 +252,13 @@ Result<Operand> KernelBuilder::apply(ir::Op op, std::vector<Operand> args, Span 
     v.span = span;
     return v;
   }
+  // A number must fit what it meets, also where both become floats.
+  if (args.size() == first + 2 && t.op != ir::Op::PowInt)
+    for (const size_t k : {first, first + 1}) {
+      const Operand &w = args[k], &met = args[first + first + 1 - k];
+      if (w.constant() && !met.weak && is_integer(w.dtype) && is_integer(met.dtype))
+        GK_CHECK(fit(w, met.dtype));
+    }
   op = t.op;
 
   const bool all_host = std::all_of(args.begin(), args.end(), [](const Operand& a) { return a.host(); });

@@ -285,6 +285,8 @@ Result<Operand> KernelBuilder::lower_call(const Expr& e) {
     if (!a.name.empty())
       return fail(ErrorKind::Type, "E0206", fmt::format("`{}` takes no argument called `{}`", f, a.name),
                   a.span);
+  // The program's own, which is not the builtin of that name.
+  if (options_.find_outer && options_.find_outer(f)) return fail(unknown_function(e));
   if (auto atomic = atomic_named(f)) return lower_atomic(e, *atomic);
 
   auto takes = [&](std::string_view how_many) {

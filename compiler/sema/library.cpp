@@ -110,7 +110,19 @@ Result<Value> Evaluator::call_library(Call& call) {
     return fail(ErrorKind::Internal, "E0901", fmt::format("the library has no `{}`", call.callee), call.span);
   const size_t known = errors_.size();
   auto r = call_fn(*callable, call);
-  for (size_t i = known; i < errors_.size(); ++i) errors_[i] = at_call(library_, std::move(errors_[i]), call);
+  // What follows from the first mistake in a definition is no mistake of the call.
+  bool told = false;
+  for (size_t i = known; i < errors_.size();) {
+    const bool inside = library_.owns(errors_[i].span);
+    if (inside && told) {
+      errors_.erase(errors_.begin() + static_cast<ptrdiff_t>(i));
+      continue;
+    }
+    told = told || inside;
+    errors_[i] = at_call(library_, std::move(errors_[i]), call);
+    ++i;
+  }
+  if (!r && told && library_.owns(r.error().span)) return Value::unknown();
   if (!r) return fail(at_call(library_, std::move(r.error()), call));
   return r;
 }

@@ -123,7 +123,7 @@ TEST_F(Gkrun, ctrl_c_stops_calls_within_calls) {
   std::string text = "fn p0(mut x) { x .+= 1 }\n";
   for (int i = 1; i < 60; ++i)
     text += fmt::format("fn p{0}(mut x) {{ p{1}(mut x); p{1}(mut x) }}\n", i, i - 1);
-  stop_with_ctrl_c(write("deep.gk", text + "var x = ones(f32[4])\nprint(1)\np59(mut x)\n"));
+  stop_with_ctrl_c(write("deep.gk", text + "var x = ones(f32[4])\nprint(1)\n" + begun() + "p59(mut x)\n"));
   EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was running";
 }
 
@@ -132,7 +132,8 @@ TEST_F(Gkrun, ctrl_c_stops_the_compilation_of_a_giant_kernel) {
   for (int i = 0; i < 2000; ++i)
     text += fmt::format(
         "  if a > {0} {{ z[i] = a + {0}; a = a / 2 }} else {{ a = sin(a) + z[(i + {0}) % n] }}\n", i);
-  text += "  z[i] = a\n}\nvar z = zeros(f32[8])\nprint(1)\nlaunch k(mut z, ones(f32[8]))\nprint(2)\n";
+  text += "  z[i] = a\n}\nvar z = zeros(f32[8])\nprint(1)\n" + begun() +
+          "launch k(mut z, ones(f32[8]))\nprint(2)\n";
   stop_with_ctrl_c(write("giant.gk", text));
   const std::string err = slurp(at("stderr"));
   EXPECT_EQ(slurp(at("stdout")), "1\n") << "it was compiling";

@@ -86,9 +86,15 @@ class Gkrun : public testing::Test {
     return r;
   }
 
+  // A statement that tells stop_with_ctrl_c() that the endless part comes next.
+  std::string begun() const { return "save(\"" + at("begun.npy") + "\", ones(f32[1]))\n"; }
+
   // Starts the program, lets it come to its endless part and interrupts it.
   void stop_with_ctrl_c(const std::string& file) const {
     pid_t pid = start({"--device", "host", "--no-cache", file}, "", at("stdout"));
+    const bool tells = slurp(file).find("begun.npy") != std::string::npos;
+    for (int i = 0; tells && i < 600 && !fs::exists(at("begun.npy")); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     std::this_thread::sleep_for(std::chrono::seconds(1));
     ::kill(pid, SIGINT);
     // A program that does not answer must not hang the tests: the second one ends the process by force.
