@@ -359,31 +359,8 @@ bool has_rare_cases(Op op, bool single, bool fused) {
 }
 
 bool has_f64_formula(Op op) {
-  switch (op) {
-    case Op::Exp:
-    case Op::Exp2:
-    case Op::Expm1:
-    case Op::Log:
-    case Op::Log2:
-    case Op::Log10:
-    case Op::Log1p:
-    case Op::Sin:
-    case Op::Cos:
-    case Op::Tan:
-    case Op::Asin:
-    case Op::Acos:
-    case Op::Atan:
-    case Op::Sinh:
-    case Op::Cosh:
-    case Op::Tanh:
-    case Op::Asinh:
-    case Op::Acosh:
-    case Op::Atanh:
-    case Op::Cbrt:
-    case Op::Pow:
-    case Op::Atan2: return true;
-    default: return false;
-  }
+  return in_f32_lanes(op) || op == Op::Exp || op == Op::Sin || op == Op::Cos || op == Op::Pow ||
+         op == Op::Atan2;
 }
 bool has_f32_formula(Op op) { return op == Op::Erf || has_f64_formula(op); }
 

@@ -63,7 +63,7 @@ const Library::File& Library::file(int number, DType default_float) {
   f.scope->library = true;
   f.scope->default_float = default_float;
   f.source = sources_.find_or_add(std::string(text.name), std::string(text.text));
-  // That it has no errors is a test's to say: Library.every_definition_is_right.
+  // That it has no errors is a test's to say: Library.every_definition_is_found_and_right.
   f.module = std::make_shared<syntax::Module>(syntax::parse(sources_, f.source).module);
   for (const auto& s : f.module->stmts) {
     if (!s->fn && !s->kernel) continue;
