@@ -9,10 +9,11 @@ namespace gk::fake_libcuda {
 // From this version of the driver on a conditional node may have two bodies.
 constexpr int kElseBodies = 12080;
 
-CUresult make_kernel(CUfunction function, const unsigned* grid, const unsigned* block, unsigned shared_bytes,
-                     void** params, const Context& c, KernelOp& out) {
-  const Ptr<Function> f = world().functions.find(function);
+CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS& p, const Context& c, KernelOp& out) {
+  const Ptr<Function> f = world().functions.find(p.func);
   if (f == nullptr || f->module->context != &c) return CUDA_ERROR_INVALID_HANDLE;
+  const unsigned grid[] = {p.gridDimX, p.gridDimY, p.gridDimZ},
+                 block[] = {p.blockDimX, p.blockDimY, p.blockDimZ};
   uint64_t threads = 1;
   constexpr unsigned kGrid[] = {0x7fffffff, 65535, 65535}, kBlock[] = {1024, 1024, 64};
   for (size_t i = 0; i < 3; ++i) {
@@ -22,14 +23,14 @@ CUresult make_kernel(CUfunction function, const unsigned* grid, const unsigned* 
     out.grid[i] = grid[i];
     out.block[i] = block[i];
   }
-  if (threads > 1024 || shared_bytes > static_cast<unsigned>(f->dynamic_shared))
+  if (threads > 1024 || p.sharedMemBytes > static_cast<unsigned>(f->dynamic_shared))
     return CUDA_ERROR_INVALID_VALUE;
-  if (params == nullptr && !f->sizes.empty()) return CUDA_ERROR_INVALID_VALUE;
-  out.shared_bytes = shared_bytes;
+  if (p.kernelParams == nullptr && !f->sizes.empty()) return CUDA_ERROR_INVALID_VALUE;
+  out.shared_bytes = p.sharedMemBytes;
   for (size_t i = 0; i < f->sizes.size(); ++i) {
-    if (params[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const auto* p = static_cast<const unsigned char*>(params[i]);
-    out.params.emplace_back(p, p + f->sizes[i]);
+    if (p.kernelParams[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto* value = static_cast<const unsigned char*>(p.kernelParams[i]);
+    out.params.emplace_back(value, value + f->sizes[i]);
   }
   out.function = f;
   return CUDA_SUCCESS;
@@ -144,10 +145,8 @@ CUresult CUDAAPI cuGraphDestroy(CUgraph graph) {
 CUresult CUDAAPI cuGraphAddKernelNode(CUgraphNode* out, CUgraph graph, const CUgraphNode* after, size_t count,
                                       const CUDA_KERNEL_NODE_PARAMS* p) {
   GK_FAKE_CALL(Current);
-  const unsigned grid[] = {p->gridDimX, p->gridDimY, p->gridDimZ},
-                 block[] = {p->blockDimX, p->blockDimY, p->blockDimZ};
   KernelOp k;
-  const CUresult r = make_kernel(p->func, grid, block, p->sharedMemBytes, p->kernelParams, *call.context, k);
+  const CUresult r = make_kernel(*p, *call.context, k);
   return r != CUDA_SUCCESS ? r : add_node(graph, std::move(k), after, count, out);
 }
 

@@ -165,10 +165,8 @@ CUresult CUDAAPI cuGraphExecDestroy(CUgraphExec exec) {
 CUresult CUDAAPI cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                 const CUDA_KERNEL_NODE_PARAMS* p) {
   GK_FAKE_CALL(Current);
-  const unsigned grid[] = {p->gridDimX, p->gridDimY, p->gridDimZ},
-                 block[] = {p->blockDimX, p->blockDimY, p->blockDimZ};
   KernelOp k;
-  const CUresult r = make_kernel(p->func, grid, block, p->sharedMemBytes, p->kernelParams, *call.context, k);
+  const CUresult r = make_kernel(*p, *call.context, k);
   return r != CUDA_SUCCESS ? r : set(exec, node, std::move(k));
 }
 

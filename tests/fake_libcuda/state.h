@@ -358,8 +358,7 @@ void await_destructors(Lock& lock);
 bool is_in_flight(const Allocation& a);
 
 // graph.cpp
-CUresult make_kernel(CUfunction f, const unsigned* grid, const unsigned* block, unsigned shared_bytes,
-                     void** params, const Context& c, KernelOp& out);
+CUresult make_kernel(const CUDA_KERNEL_NODE_PARAMS& p, const Context& c, KernelOp& out);
 CUresult make_copy(const CUDA_MEMCPY3D& p, CopyOp& out);
 CUresult add_node(CUgraph g, Op op, const CUgraphNode* after, size_t count, CUgraphNode* out);
 void destroy_graph(CUgraph g);

@@ -218,12 +218,14 @@ CUresult CUDAAPI cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned
   const Ptr<Stream> s = stream_of(stream, *call.context);
   if (s == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (s->context != call.context) return CUDA_ERROR_INVALID_HANDLE;
-  const unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+  CUDA_KERNEL_NODE_PARAMS p{};
+  p.func = f;
+  p.gridDimX = gx, p.gridDimY = gy, p.gridDimZ = gz;
+  p.blockDimX = bx, p.blockDimY = by, p.blockDimZ = bz;
+  p.sharedMemBytes = shared_bytes;
+  p.kernelParams = params;
   KernelOp k;
-  if (const CUresult r = make_kernel(f, grid, block, shared_bytes, params, *call.context, k);
-      r != CUDA_SUCCESS) {
-    return r;
-  }
+  if (const CUresult r = make_kernel(p, *call.context, k); r != CUDA_SUCCESS) return r;
   return submit(s, std::move(k));
 }
 
