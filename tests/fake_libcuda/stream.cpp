@@ -185,15 +185,19 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+/// Whether the host may ask for it: an event of a capture has not happened, and the question breaks the
+/// capture.
+static CUresult may_be_asked(const Ptr<Event>& e) {
+  if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (e->capture == nullptr) return unsafe_in_captures();
+  break_capture(*e->capture);
+  return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult CUDAAPI cuEventQuery(CUevent event) {
   GK_FAKE_CALL(Current);
   const Ptr<Event> e = world().events.find(event);
-  if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (e->capture != nullptr) {
-    break_capture(*e->capture);
-    return CUDA_ERROR_CAPTURED_EVENT;
-  }
-  if (const CUresult r = unsafe_in_captures(); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = may_be_asked(e); r != CUDA_SUCCESS) return r;
   if (is_done(e->mark)) return CUDA_SUCCESS;
   tick(call.lock, e->mark);
   return call.context->sticky != CUDA_SUCCESS ? call.context->sticky : CUDA_ERROR_NOT_READY;
@@ -202,12 +206,7 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
 CUresult CUDAAPI cuEventSynchronize(CUevent event) {
   GK_FAKE_CALL(Current);
   const Ptr<Event> e = world().events.find(event);
-  if (e == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (e->capture != nullptr) {
-    break_capture(*e->capture);
-    return CUDA_ERROR_CAPTURED_EVENT;
-  }
-  if (const CUresult r = unsafe_in_captures(); r != CUDA_SUCCESS) return r;
+  if (const CUresult r = may_be_asked(e); r != CUDA_SUCCESS) return r;
   demand(call.lock, e->mark);
   return call.context->sticky;
 }
