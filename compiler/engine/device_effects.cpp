@@ -38,6 +38,10 @@ struct ExecState {
   std::shared_ptr<exec::Executable> exec;
   std::vector<exec::GraphNode> nodes;
 };
+struct KeptState {
+  std::shared_ptr<exec::Loaded> loaded;
+  std::vector<bool> written;  // by slot
+};
 struct CapturedState {
   std::shared_ptr<exec::Loaded> loaded;
   std::shared_ptr<exec::Graph> graph;
@@ -144,9 +148,10 @@ class DeviceEffects final : public DeviceEffectsBase {
 
   Result<void> synchronize() override { return runtime_->synchronize(); }
 
-  Result<void> execute(Unit& unit) override {
+  Result<void> execute(Unit& unit, std::shared_ptr<void>* kept) override {
     ++counters.units;
     GK_TRY(auto loaded, program_of(unit.module, layout));
+    if (kept) *kept = kept_of(unit, loaded);
     GK_TRY(auto bindings, bind(unit, collected != nullptr || runtime_->recording() != nullptr));
     if (collected) {
       collected->push_back({std::move(loaded), std::move(bindings), unit.span});
@@ -156,18 +161,53 @@ class DeviceEffects final : public DeviceEffectsBase {
     return stop_at_nan();
   }
 
-  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> units, const std::string& name) override {
-    ++counters.graphs;
+  bool keeps_work() const override {
+    return !collected && !layout.given() && !nan_check.on && !emit_log.on && !runtime_->recording();
+  }
+
+  Result<void> run_kept(const std::shared_ptr<void>& kept, const std::vector<StoragePtr>& slots,
+                        const std::vector<Scalar>& scalars, Span span) override {
+    ++counters.units;
+    ++counters.unit_cache_hits;
+    const auto& state = *static_cast<const KeptState*>(kept.get());
+    GK_TRY(const auto bindings, bind(state, slots, scalars, &Memory::copy_is_newer));
+    return exec::run(*runtime_, state.loaded, bindings, span);
+  }
+
+  bool same_kept(const std::shared_ptr<void>& a, const std::shared_ptr<void>& b) const override {
+    return static_cast<const KeptState*>(a.get())->loaded == static_cast<const KeptState*>(b.get())->loaded;
+  }
+
+  Result<std::shared_ptr<void>> make_graph(const std::shared_ptr<void>& kept,
+                                           const std::vector<StoragePtr>& slots,
+                                           const std::vector<Scalar>& scalars, Span span) override {
+    ++counters.unit_cache_hits;
+    const auto& state = *static_cast<const KeptState*>(kept.get());
+    std::vector<exec::GraphNode> nodes(1);
+    nodes[0].program = state.loaded;
+    GK_TRY(nodes[0].bindings, bind(state, slots, scalars, &Memory::written_by_graphs));
+    nodes[0].span = span;
+    return graph_of(std::move(nodes), "");
+  }
+
+  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> units, const std::string& name,
+                                           std::shared_ptr<void>* kept) override {
     std::vector<exec::GraphNode> nodes;
     for (auto& u : units) {
       exec::GraphNode n;
       GK_TRY(n.program, program_of(u.module));
+      if (kept) *kept = kept_of(u, n.program);
       GK_TRY(n.bindings, bind(u, true));
       n.name = u.name;
       n.span = u.span;
       for (int a : u.after) n.after.push_back(a);
       nodes.push_back(std::move(n));
     }
+    return graph_of(std::move(nodes), name);
+  }
+
+  Result<std::shared_ptr<void>> graph_of(std::vector<exec::GraphNode> nodes, const std::string& name) {
+    ++counters.graphs;
     auto state = std::make_shared<GraphState>();
     if (eager) {
       state->nodes = std::move(nodes);
@@ -406,6 +446,26 @@ class DeviceEffects final : public DeviceEffectsBase {
       (repeated ? m.written_by_graphs : m.copy_is_newer) = true;
     }
     b.scalars = unit.module.params;
+    return b;
+  }
+
+  static std::shared_ptr<void> kept_of(const Unit& unit, std::shared_ptr<exec::Loaded> loaded) {
+    auto state = std::make_shared<KeptState>();
+    state->loaded = std::move(loaded);
+    for (const auto& s : unit.module.slots) state->written.push_back(s.is_output);
+    return state;
+  }
+
+  Result<exec::Bindings> bind(const KeptState& kept, const std::vector<StoragePtr>& slots,
+                              const std::vector<Scalar>& scalars, bool Memory::*written) {
+    exec::Bindings b;
+    b.slots.reserve(slots.size());
+    for (size_t i = 0; i < slots.size(); ++i) {
+      GK_TRY(auto slot, slot_of(*slots[i]));
+      b.slots.push_back(std::move(slot));
+      if (kept.written[i]) memory_of(*slots[i]).*written = true;
+    }
+    b.scalars = scalars;
     return b;
   }
 

@@ -117,13 +117,14 @@ class InterpEffects final : public EffectsBase {
 
   Result<void> synchronize() override { return {}; }
 
-  Result<void> execute(Unit& unit) override {
+  Result<void> execute(Unit& unit, std::shared_ptr<void>* /*kept*/) override {
     ++counters.units;
     if (emit_log.on) emit_log.ir.push_back(ir::print(unit.module));
     return run(unit, unit.module.params);
   }
 
-  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string&) override {
+  Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string&,
+                                           std::shared_ptr<void>* /*kept*/) override {
     ++counters.graphs;
     auto g = std::make_shared<GraphState>();
     for (auto& u : nodes) {

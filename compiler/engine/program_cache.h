@@ -35,7 +35,7 @@ class ProgramCache {
     Counters& counters;
     const std::function<void(std::string_view)>& progress;
     EmitLog* log = nullptr;
-    std::function<bool()> interrupted;  // asked every few milliseconds
+    std::function<bool()> interrupted{};  // asked every few milliseconds
   };
   /// `warn` (may be null) is told what is no error, on the thread that asks.
   ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn = {},

@@ -24,7 +24,7 @@ struct Spec {
   char type = 0;
 };
 
-tl::unexpected<Error> bad(std::string_view spec, const std::string& what) {
+Failure bad(std::string_view spec, const std::string& what) {
   return fail(ErrorKind::Type, "E0210", fmt::format("bad format `{}`: {}", spec, what));
 }
 
@@ -244,8 +244,8 @@ Result<std::string> format_spec(const Scalar& v, std::string_view text) {
   if (!v.is_float()) return format_integer(v, s, text);
   if (s.type != 0)
     return fail(
-        bad(text, fmt::format("`{}` is for integers, and the value is {}", s.type, name(v.dtype)))
-            .value()
+        std::move(*bad(text, fmt::format("`{}` is for integers, and the value is {}", s.type, name(v.dtype)))
+                       .value())
             .help(fmt::format("write `i64(…)` around the value, or use `.0f` instead of `{}`", s.type)));
   return format_float(v, s);
 }

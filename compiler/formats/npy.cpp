@@ -19,7 +19,7 @@ constexpr size_t kMaxHeader = 64 * 1024;
 // Up to this the elements of an .npz are read with it: a program may load more small files than may be open.
 constexpr uint64_t kReadAtOnce = 8 << 20;
 
-tl::unexpected<Error> bad(const std::string& path, const std::string& what) {
+Failure bad(const std::string& path, const std::string& what) {
   return fail(io_error("E1002", "read", path, what));
 }
 

@@ -51,10 +51,10 @@ class Parser {
   }
 
  private:
-  tl::unexpected<Error> bad(const std::string& what) const {
+  Failure bad(const std::string& what) const {
     return fail(io_error("E1002", "read", where_, what));
   }
-  tl::unexpected<Error> unsupported(const std::string& what) const {
+  Failure unsupported(const std::string& what) const {
     return fail(io_error("E1003", "read", where_, what));
   }
   void skip() {
@@ -114,8 +114,8 @@ class Parser {
       h_.big_endian = order == '>';
       return {};
     }
-    Error e = unsupported(fmt::format("dtype `{}` is not supported", code)).value();
-    return fail(std::move(e).help("convert it in NumPy first: `a.astype('<f4')`"));
+    Failure f = unsupported(fmt::format("dtype `{}` is not supported", code));
+    return fail(std::move(*f.value()).help("convert it in NumPy first: `a.astype('<f4')`"));
   }
 
   Result<void> shape() {

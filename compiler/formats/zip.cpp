@@ -36,7 +36,7 @@ uint32_t extended_crc(uint32_t crc, const void* data, size_t n) {
   return n == 0 ? crc : static_cast<uint32_t>(::crc32_z(crc, static_cast<const unsigned char*>(data), n));
 }
 
-tl::unexpected<Error> damaged(const InputFile& f, const std::string& what) {
+Failure damaged(const InputFile& f, const std::string& what) {
   return fail(io_error("E1002", "read", f.path(), what));
 }
 

@@ -27,7 +27,7 @@ using ir::Op;
 // Beyond this an allocation may seem to succeed and the process be killed when it is used.
 constexpr int64_t kMaxElements = int64_t{1} << 36;
 
-tl::unexpected<Error> too_large() {
+Failure too_large() {
   return fail(ErrorKind::OutOfMemory, "E0601", "not enough memory to interpret this");
 }
 

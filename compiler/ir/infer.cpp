@@ -13,10 +13,10 @@ namespace {
 using Operands = std::span<const Type>;
 constexpr int64_t kMaxBytes = int64_t{1} << 62;
 
-tl::unexpected<Error> shape_error(std::string_view code, std::string message) {
+Failure shape_error(std::string_view code, std::string message) {
   return fail(ErrorKind::Shape, code, std::move(message));
 }
-tl::unexpected<Error> type_error(std::string_view code, std::string message) {
+Failure type_error(std::string_view code, std::string message) {
   return fail(ErrorKind::Type, code, std::move(message));
 }
 

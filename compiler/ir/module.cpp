@@ -7,7 +7,7 @@
 namespace gk::ir {
 namespace {
 
-tl::unexpected<Error> call_error(const Attrs& attrs, std::string_view code, std::string_view what) {
+Failure call_error(const Attrs& attrs, std::string_view code, std::string_view what) {
   return fail(ErrorKind::Type, code, fmt::format("cannot call kernel {}: {}", attrs.name, what));
 }
 

@@ -133,7 +133,7 @@ Result<Shape> Reader::shape() {
   return s;
 }
 
-tl::unexpected<Error> Reader::error(std::string_view expected) {
+Failure Reader::error(std::string_view expected) {
   const std::string_view before = text_.substr(0, at_);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   return fail(ErrorKind::Syntax, "E0199", fmt::format("IR text, line {}: {} expected", line, expected));

@@ -36,7 +36,7 @@ class Reader {
   /// "[" item, … "]"
   Result<void> list(const std::function<Result<void>()>& item);
   Result<Shape> shape();
-  tl::unexpected<Error> error(std::string_view expected);
+  Failure error(std::string_view expected);
 
  private:
   void skip();

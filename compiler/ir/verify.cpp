@@ -23,7 +23,7 @@ class Verifier {
  private:
   enum class State : uint8_t { Undefined, Live, Left };
 
-  static tl::unexpected<Error> bad(std::string what, Span span = {}) {
+  static Failure bad(std::string what, Span span = {}) {
     return fail(ErrorKind::Internal, "E0901", "invalid IR: " + std::move(what), span);
   }
 

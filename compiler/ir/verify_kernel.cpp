@@ -44,10 +44,10 @@ class KernelVerifier {
     bool defined = false, live = false;
   };
 
-  tl::unexpected<Error> bad(std::string what, Span span = {}) const {
+  Failure bad(std::string what, Span span = {}) const {
     return fail(ErrorKind::Internal, "E0901", fmt::format("invalid kernel {}: {}", k_.name, what), span);
   }
-  tl::unexpected<Error> bad_inst(const KInst& i, std::string_view what) const {
+  Failure bad_inst(const KInst& i, std::string_view what) const {
     return bad(fmt::format("{}: {}", i.kind == KKind::Compute ? info(i.op).name : text::name(i.kind), what),
                i.span);
   }

@@ -26,6 +26,16 @@ struct CaptureGuard {
   }
 };
 
+// Whose numbers are followed meanwhile.
+struct Following {
+  Evaluator& ev;
+  const Prologue* outer;
+  Following(Evaluator& e, const Prologue* p) : ev(e), outer(std::exchange(e.following_, p)) {}
+  ~Following() { ev.following_ = outer; }
+  Following(const Following&) = delete;
+  Following& operator=(const Following&) = delete;
+};
+
 // Temporaries that the capture of a function is given count as made in it: it reads the storages that each
 // call brings.
 struct InsideGuard {

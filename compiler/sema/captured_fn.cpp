@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/sema/call_key.h"
 #include "compiler/sema/capture_guard.h"
@@ -35,14 +36,15 @@ void each_parameter(const syntax::FnDef& fn, const Evaluator::ScopePtr& bound, F
 }
 
 // What was computed from the arguments' numbers, and arrays of this call.
-Value result_of(const Value& v, const std::vector<ArrayPtr>& arrays, size_t& next,
+Value result_of(const CapturedFn& f, const Value& v, const std::vector<ArrayPtr>& arrays, size_t& next,
                 const std::vector<Value>& numbers) {
   if (v.is_array()) return Value::of_array(arrays[next++]);
-  if (v.is_scalar() && v.scalar.origin()) return numbers[static_cast<size_t>(v.scalar.origin()->at)];
+  if (const Origin* from = v.is_scalar() ? v.scalar.origin() : nullptr)
+    return from->prologue == f.prologue ? numbers[static_cast<size_t>(from->at)] : without_origin(v);
   if (!v.is_aggregate() && v.kind != VKind::Range) return v;
   Value r = v;
   r.items = std::make_shared<Aggregate>(*v.items);
-  for (auto& i : r.items->items) i = result_of(i, arrays, next, numbers);
+  for (auto& i : r.items->items) i = result_of(f, i, arrays, next, numbers);
   return r;
 }
 
@@ -94,19 +96,28 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
   each_parameter(*c.fn, bound, [&](const syntax::Param& p, Variable& v) { key.argument(p.name, v.get()); });
   for (Value& n : key.numbers) n = without_origin(n);
 
+  // The arguments' numbers, and after them what the steps give.
+  std::vector<Value> numbers = key.numbers, computed;
+  std::vector<const Value*> arguments;
+  for (const Value& n : key.numbers) arguments.push_back(&n);
+  const auto replay = [&](const CapturedFn& f) {
+    if (!f.prologue->replay(*this, arguments, computed)) return false;
+    numbers.insert(numbers.end(), std::make_move_iterator(computed.begin()),
+                   std::make_move_iterator(computed.end()));
+    return true;
+  };
   const auto known = captured_.find(key.text, key.numbers);
   for (const auto& f : known)
-    if (auto numbers = f->prologue->replay(*this, key.numbers)) {
+    if (replay(*f)) {
       captured_.use(f);
-      return launch_captured(f, key, *numbers, call.span);
+      return launch_captured(f, key, numbers, call.span);
     }
   GK_TRY(auto f, trace_captured(c, call, bound, key));
   // Something is different about these numbers that their kinds do not tell.
   if (!known.empty()) f->prologue->steer_all();
-  auto numbers = f->prologue->replay(*this, key.numbers);
-  if (!numbers)
+  if (!replay(*f))
     return fail(ErrorKind::Internal, "E0901", "a prologue that differs from its trace", call.span);
-  GK_TRY(auto result, launch_captured(f, key, *numbers, call.span));
+  GK_TRY(auto result, launch_captured(f, key, numbers, call.span));
   captured_.keep(key.text, key.numbers, f, *effects_);
   return result;
 }
@@ -118,6 +129,7 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
   made->keepers = key.keepers;
   CaptureGuard guard(*this);
   InsideGuard inside(*this, key.arrays);
+  const Following following(*this, made->prologue.get());
   std::vector<std::pair<Value*, Value>> originals;
   each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
     if (!has_numbers(v.get())) return;
@@ -166,6 +178,7 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
 
 Result<Value> Evaluator::launch_captured(const std::shared_ptr<CapturedFn>& f, const CallKey& key,
                                          const std::vector<Value>& numbers, Span span) {
+  note_outside();
   // Where memory is short, what other calls left behind goes first.
   const auto or_with_less = [&](const std::function<Result<void>()>& work) -> Result<void> {
     auto r = work();
@@ -209,7 +222,7 @@ Result<Value> Evaluator::launch_captured(const std::shared_ptr<CapturedFn>& f, c
     if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
   }
   size_t next = 0;
-  return result_of(f->result, fresh, next, numbers);
+  return result_of(*f, f->result, fresh, next, numbers);
 }
 
 }  // namespace gk::sema

@@ -31,7 +31,7 @@ double least(DType t) {
 
 DeviceNumber range_of(const Value& v) {
   if (v.is_array()) return *v.array->number;
-  if (Evaluator::comes_from_call(v)) return {};  // each call has its own
+  if (v.scalar.origin()) return {};  // each call has its own
   return {true, v.scalar.as_double(), v.scalar.as_double()};
 }
 

@@ -37,7 +37,15 @@ class Effects {
  public:
   virtual ~Effects() = default;
 
-  virtual Result<void> execute(Unit& unit) = 0;
+  /// `kept`, where it is not null, is given what run_kept() takes.
+  virtual Result<void> execute(Unit& unit, std::shared_ptr<void>* kept = nullptr) = 0;
+  /// Whether units may run from what was kept: not where each one is looked at.
+  virtual bool keeps_work() const { return false; }
+  /// The unit again, with other storages for its slots and other scalars.
+  virtual Result<void> run_kept(const std::shared_ptr<void>& kept, const std::vector<StoragePtr>& slots,
+                                const std::vector<Scalar>& scalars, Span span);
+  /// Whether both are one program.
+  virtual bool same_kept(const std::shared_ptr<void>&, const std::shared_ptr<void>&) const { return false; }
   virtual Result<void> allocate(Storage& s) = 0;  // contents undefined
   /// As allocate(), but with what `read` gives, which is asked at the first use.
   virtual Result<void> allocate_stored(Storage& s, std::function<Result<interp::Array>()> read) = 0;
@@ -51,7 +59,13 @@ class Effects {
   virtual bool interrupted() const = 0;
 
   // Graphs. The handle lands in GraphObject::handle.
-  virtual Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string& name) = 0;
+  /// `kept` as that of execute(), of a graph of one node.
+  virtual Result<std::shared_ptr<void>> make_graph(std::vector<Unit> nodes, const std::string& name,
+                                                   std::shared_ptr<void>* kept = nullptr) = 0;
+  /// The graph of one node again, as run_kept().
+  virtual Result<std::shared_ptr<void>> make_graph(const std::shared_ptr<void>& kept,
+                                                   const std::vector<StoragePtr>& slots,
+                                                   const std::vector<Scalar>& scalars, Span span);
   virtual Result<std::shared_ptr<void>> instantiate(const std::shared_ptr<void>& graph) = 0;
   virtual Result<void> launch(const std::shared_ptr<void>& exec, int64_t times) = 0;
   virtual Result<void> update(const std::shared_ptr<void>& exec, int node, Unit unit) = 0;
@@ -80,5 +94,16 @@ class Effects {
   virtual Result<void> save(const std::string& path,
                             const std::vector<std::pair<std::string, interp::Array>>& arrays) = 0;
 };
+
+inline Result<void> Effects::run_kept(const std::shared_ptr<void>&, const std::vector<StoragePtr>&,
+                                      const std::vector<Scalar>&, Span span) {
+  return fail(ErrorKind::Internal, "E0901", "nothing is kept here", span);
+}
+
+inline Result<std::shared_ptr<void>> Effects::make_graph(const std::shared_ptr<void>&,
+                                                         const std::vector<StoragePtr>&,
+                                                         const std::vector<Scalar>&, Span span) {
+  return fail(ErrorKind::Internal, "E0901", "nothing is kept here", span);
+}
 
 }  // namespace gk::sema

@@ -8,6 +8,7 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
+#include "compiler/sema/sites.h"
 #include "compiler/syntax/parse.h"
 
 namespace gk::sema {
@@ -21,7 +22,11 @@ using syntax::StmtKind;
 static constexpr int64_t kMostMistakes = 200;
 
 Evaluator::Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options)
-    : sources_(sources), effects_(effects), options_(std::move(options)), root_(std::make_shared<Scope>()) {
+    : sources_(sources),
+      effects_(effects),
+      options_(std::move(options)),
+      root_(std::make_shared<Scope>()),
+      sites_(std::make_unique<Sites>(*this)) {
   trace_ = std::make_unique<Trace>(running());
 }
 
@@ -183,7 +188,20 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(poll(s.span));
   GK_CHECK(check_stack(s.span));
   GK_CHECK(bound_trace(s.span));
-  bool unit = eager_depth_ == 0 && !capturing();
+  // Note [Sites]
+  const bool unit = eager_depth_ == 0 && !capturing();
+  if (!unit || value || !running() || rolling_ > 0 || !Sites::may_repeat(s)) return exec_anew(s, scope, value);
+  scope->begun = true;
+  GK_CHECK(sites_->run(s, scope, [&]() -> Result<void> {
+    GK_CHECK(exec_anew(s, scope, nullptr));
+    return {};
+  }));
+  GK_CHECK(check_places(scope, s.span));
+  return Flow::Next;
+}
+
+Result<Flow> Evaluator::exec_anew(const Stmt& s, const ScopePtr& scope, Value* value) {
+  const bool unit = eager_depth_ == 0 && !capturing();
   Value measured;  // alive until the unit is flushed, which gives it a home
   if (s.kind != StmtKind::Pragma) scope->begun = true;
   switch (s.kind) {
@@ -277,7 +295,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
       break;
     case StmtKind::ExpectError: GK_CHECK(exec_expect_error(s, scope)); break;
   }
-  if (unit) GK_CHECK(flush(s.span));
+  if (unit) GK_CHECK(flush(s.span, true));
   GK_CHECK(check_places(scope, s.span));
   return Flow::Next;
 }
@@ -291,13 +309,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
                 .label(other.name_span, "the first"));
     if (!scope->parent && b.name != "_")
       GK_CHECK(define_once(b.name, b.name_span, s.bind != BindKind::Const));
-    auto var = std::make_shared<Variable>();
-    var->kind = s.bind;
-    var->span = b.name_span;
-    var->depth = bodies_.size();
-    var->capture_depth = capture_depth_;
+    auto var = declare(s, b);
     if (s.bind == BindKind::Const) ++definitions_;
-    var->unit = trace_->root().id();
     auto bind = [&]() -> Result<void> {
       Value v;
       if (auto d = options_.defines.find(b.name);
@@ -376,11 +389,28 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       continue;
     }
     if (running() && eager_depth_ == 0 && !capturing()) {
-      GK_CHECK(flush(s.span));
+      GK_CHECK(flush(s.span, &b == &s.bindings.back()));
       name_arrays(var->value, b.name);
     }
   }
   return {};
+}
+
+std::shared_ptr<Variable> Evaluator::declare(const Stmt& let, const syntax::Binding& b) const {
+  auto var = std::make_shared<Variable>();
+  var->kind = let.bind;
+  var->span = b.name_span;
+  var->depth = bodies_.size();
+  var->capture_depth = capture_depth_;
+  var->unit = trace_->root().id();
+  return var;
+}
+
+void Evaluator::rebind(Variable& var, Value v, const Stmt& assignment) {
+  var.value = std::move(v);
+  ++var.changes;
+  if (var.captured) ++captured_changes_;
+  var.changed = assignment.span;
 }
 
 Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
@@ -421,10 +451,7 @@ Result<void> Evaluator::exec_assign(const Stmt& s, const ScopePtr& scope) {
     GK_TRY(auto bound, bind_value(v, s.rhs->span));
     if (bound.is_scalar()) bound.text.clear();
     note_rebinding(var, s.lhs->span);
-    var->value = std::move(bound);
-    ++var->changes;
-    if (var->captured) ++captured_changes_;
-    var->changed = s.span;
+    rebind(*var, std::move(bound), s);
     name_arrays(var->value, s.lhs->text);
     return {};
   }

@@ -82,6 +82,8 @@ struct Call {
 };
 
 class CallKey;
+class Observation;
+class Sites;
 
 class Evaluator {
  public:
@@ -126,11 +128,14 @@ class Evaluator {
 
   // statements
   Result<Flow> exec(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
+  Result<Flow> exec_anew(const syntax::Stmt& s, const ScopePtr& scope, Value* value);
   Result<Flow> exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value);
   Result<Flow> exec_in(const syntax::Block& b, const ScopePtr& scope, Value* value);  // no new scope
   void declare_functions(const syntax::Module& module, const ScopePtr& scope);
   Result<void> define_once(const std::string& name, Span span, bool again);
   Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
+  std::shared_ptr<Variable> declare(const syntax::Stmt& let, const syntax::Binding& b) const;
+  void rebind(Variable& var, Value v, const syntax::Stmt& assignment);
   Result<bool> append_text(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_assign(const syntax::Stmt& s, const ScopePtr& scope);
   Result<Flow> exec_for(const syntax::Stmt& s, const ScopePtr& scope);
@@ -191,6 +196,7 @@ class Evaluator {
   Result<Value> eval_after(std::vector<Value>& before, const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_launch(const syntax::Expr& e, const ScopePtr& scope);
   Result<Value> eval_capture(const syntax::Expr& e, const ScopePtr& scope);
+  Result<Value> capture_anew(const syntax::Expr& e, const ScopePtr& scope, Observation* seen);
   Result<Value> eval_approx(const Value& a, const Value& b, const syntax::Expr& e, double rtol, double atol);
   Result<int64_t> eval_host_int(const syntax::Expr& e, const ScopePtr& scope,
                                 const char* what);  // -1: unknown
@@ -241,8 +247,10 @@ class Evaluator {
   DType alone(const Value& v) const;       // of a scalar or array that meets nothing
   Value strengthen(const Value& v) const;  // a host number in the dtype that it has alone
   /// Whether a captured function's call that is being traced gave some of the numbers, see Note [Prologues].
-  static bool comes_from_call(const Value& v) { return v.is_scalar() && v.scalar.origin(); }
-  static bool comes_from_call(const std::vector<Value>& args);
+  bool comes_from_call(const Value& v) const {
+    return v.is_scalar() && v.scalar.origin() && v.scalar.origin()->prologue.get() == following_;
+  }
+  bool comes_from_call(const std::vector<Value>& args) const;
   /// `step` on these numbers, now and at each later call.
   Result<Value> on_host(const std::vector<Value>& args, HostStep step);
   static Result<Value> negated_literal(const Value& v, Span span);
@@ -279,7 +287,8 @@ class Evaluator {
   Result<ir::ValueId> value_of(const ArrayPtr& a, Span span);
   Trace& trace() { return *trace_; }
   bool capturing() const { return capture_depth_ > 0; }
-  Result<void> flush(Span span);
+  /// Runs what was piled up; `last`: and nothing else follows in this unit.
+  Result<void> flush(Span span, bool last = false);
   Result<void> bound_trace(Span span);  // flushes a long trace; E0405 for a capture that is too large
   Result<void> refuse_in_capture(const char* what, Span span) const;
 
@@ -374,13 +383,17 @@ class Evaluator {
   // graphs (graphs.cpp)
   Result<void> exec_graph(const syntax::Stmt& s, const ScopePtr& scope);
   Result<void> exec_update(const syntax::Stmt& s, const ScopePtr& scope);
-  Result<Unit> capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node);
+  Result<Unit> capture_block(const syntax::Block& body, const ScopePtr& scope, GraphObject::Node* node,
+                             Observation* seen = nullptr);
   Result<void> order_nodes(std::vector<GraphObject::Node>& nodes,
                            const std::vector<syntax::GraphNodeDef>* defs);
   Result<Value> instantiate(const Value& g, Span span);
   Result<void> launch_exec(const Value& e, int64_t times, Span span);
   /// To be called where a name is read or found as a place.
   void note_seen(std::string_view name, const std::shared_ptr<Variable>& v);
+  /// `node` was captured with it.
+  static void note_seen(GraphObject::Node& node, const std::string& name, const std::shared_ptr<Variable>& v);
+  static void find_storages(GraphObject::Node& node);
   /// Warns of names that stand for something else since the graph was captured.
   void warn_of_changes(GraphObject& g, Span launch);
 
@@ -400,9 +413,12 @@ class Evaluator {
   bool inside_call() const { return call_depth_ > 0; }
   int& followed_calls(const syntax::FnDef& fn) { return followed_calls_[&fn]; }
   SharedCalls& shared_calls() { return shared_calls_; }
+  Sites& sites() { return *sites_; }
+  /// What beside values decides what work becomes.
+  uint32_t manner() const;
   bool rolling() const { return rolling_ > 0; }
   /// Something is done that a call cannot be spared: printing, files, launches.
-  void note_outside() { ++outside_; }
+  void note_outside();
   int64_t num_outside() const { return outside_; }
   /// What functions of files see, as CallKey writes it; good for as long as there are as many definitions.
   struct Seen {
@@ -429,9 +445,12 @@ class Evaluator {
 
  private:
   friend struct CaptureGuard;
+  friend struct Following;
   friend struct InsideGuard;
   friend class LoopRoller;
+  friend class Observation;
   friend class Prologue;
+  friend class Sites;
 
   // conditional.cpp
   using Settled = std::vector<Rebound>;  // `before`: what the name holds afterwards
@@ -491,6 +510,9 @@ class Evaluator {
   SharedCalls shared_calls_;
   int64_t outside_ = 0;
   CapturedCalls captured_;
+  std::unique_ptr<Sites> sites_;
+  Observation* observed_ = nullptr;       // the innermost one
+  const Prologue* following_ = nullptr;  // whose numbers are followed; those of others are read
   std::map<const syntax::FnDef*, Seen> seen_by_;
   int64_t definitions_ = 0;
   std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;

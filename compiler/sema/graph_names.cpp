@@ -45,6 +45,21 @@ std::optional<DType> dtype_met(const Value& number, const GraphObject::Node& nod
 
 }  // namespace
 
+// What of the arrays that a node uses the names that it was captured with hold.
+void Evaluator::find_storages(GraphObject::Node& node) {
+  const auto uses = [&](const StoragePtr& s) {
+    const auto in = [&](const std::vector<StoragePtr>& list) {
+      return std::find(list.begin(), list.end(), s) != list.end();
+    };
+    return in(node.reads) || in(node.writes);
+  };
+  for (auto& seen : node.seen)
+    if (const auto v = seen.var.lock())
+      for_each_array(v->value, [&](const ArrayPtr& a) {
+        if (uses(a->storage)) seen.storages.push_back(a->storage);
+      });
+}
+
 void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>& v) {
   if (!seen_ || !running() || v->kind != syntax::BindKind::Var || v->is_param || v->target ||
       v->unit == trace_->root().id())
@@ -54,6 +69,15 @@ void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>
   GraphObject::Seen seen{v, std::string(name), v->changes, Value::none(), {}};
   if (v->value.is_scalar()) seen.number = v->value;
   seen_->push_back(std::move(seen));
+  v->captured = true;
+}
+
+void Evaluator::note_seen(GraphObject::Node& node, const std::string& name,
+                          const std::shared_ptr<Variable>& v) {
+  if (!v || v->kind != syntax::BindKind::Var || v->is_param || v->target) return;
+  GraphObject::Seen seen{v, name, v->changes, Value::none(), {}};
+  if (v->value.is_scalar()) seen.number = v->value;
+  node.seen.push_back(std::move(seen));
   v->captured = true;
 }
 

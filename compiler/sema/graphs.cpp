@@ -6,6 +6,7 @@
 
 #include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/sites.h"
 
 namespace gk::sema {
 
@@ -89,7 +90,7 @@ void note_uses(const GraphObject::Node& node, int index, UsesOfArrays& uses) {
 }  // namespace
 
 Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr& scope,
-                                      GraphObject::Node* node) {
+                                      GraphObject::Node* node, Observation* observed) {
   if (capturing())
     return fail(make_error(ErrorKind::Capture, "E0707", "a capture inside a capture", body.span)
                     .help("make the inner graph first"));
@@ -117,30 +118,33 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
   node->reads = trace_->reads();
   node->writes = trace_->writes();
   node->seen = std::move(seen);
-  for (auto& x : node->seen)
-    if (auto v = x.var.lock())
-      for_each_array(v->value, [&](const ArrayPtr& a) {
-        if (contains(node->reads, a->storage) || contains(node->writes, a->storage))
-          x.storages.push_back(a->storage);
-      });
+  find_storages(*node);
   for (const auto* used : {&node->reads, &node->writes})
     for (const auto& s : *used) s->captured = true;
   Unit unit = trace_->take();
+  if (observed) observed->take(unit, trace_->scalar_sources(), *node);
   for (const auto& s : unit.slots) s->captured = true;
   unit.span = body.span;
   return unit;
 }
 
 Result<Value> Evaluator::eval_capture(const Expr& e, const ScopePtr& scope) {
+  if (!running() || capturing() || rolling_ > 0) return capture_anew(e, scope, nullptr);
+  note_outside();
+  GK_CHECK(flush(e.span));
+  return sites_->capture(e, scope);
+}
+
+Result<Value> Evaluator::capture_anew(const Expr& e, const ScopePtr& scope, Observation* observed) {
   auto g = std::make_shared<GraphObject>();
   GraphObject::Node node;
   node.span = e.span;
-  GK_TRY(auto unit, capture_block(*e.body, scope, &node));
+  GK_TRY(auto unit, capture_block(*e.body, scope, &node, observed));
   g->nodes.push_back(std::move(node));
   if (running()) {
     std::vector<Unit> units;
     units.push_back(std::move(unit));
-    auto h = effects_->make_graph(std::move(units), "");
+    auto h = effects_->make_graph(std::move(units), "", observed ? observed->program() : nullptr);
     if (!h) return fail(std::move(h.error()).at(e.span));
     g->handle = *h;
   }
@@ -227,6 +231,7 @@ Result<void> Evaluator::exec_graph(const Stmt& s, const ScopePtr& scope) {
   var->value.kind = VKind::Graph;
   var->value.graph = g;
   if (running()) {
+    note_outside();
     for (size_t i = 0; i < units.size(); ++i) {
       units[i].after = g->nodes[i].after;
       units[i].declared_after = g->nodes[i].declared_after;
@@ -252,6 +257,7 @@ Result<Value> Evaluator::instantiate(const Value& g, Span span) {
   v.graph = std::make_shared<GraphObject>(*g.graph);
   v.graph->exec = nullptr;
   if (running()) {
+    note_outside();
     GK_CHECK(flush(span));
     auto h = effects_->instantiate(g.graph->handle);
     if (!h) return fail(std::move(h.error()).at(span));
@@ -334,6 +340,7 @@ Result<void> Evaluator::exec_update(const Stmt& s, const ScopePtr& scope) {
   GK_TRY(auto target, eval(*s.target, scope));
   if (target.is_unknown()) return {};
   if (capturing()) return fail(ErrorKind::Capture, "E0703", "an update inside a capture", s.span);
+  note_outside();
   GK_CHECK(refuse_in_roll(s.span));
   if (s.body) {
     if (target.kind != VKind::NodeRef)

@@ -79,7 +79,7 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
     return fresh;
   };
   GK_TRY(auto result, each_array(made, own_storage));
-  GK_CHECK(flush(span));
+  GK_CHECK(flush(span, true));
   return result;
 }
 

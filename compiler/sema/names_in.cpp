@@ -29,14 +29,16 @@ void arguments(const std::vector<syntax::Arg>& args, NameSet& names) {
   for (const auto& a : args) inside(a.value, names);
 }
 
-void statement(const Stmt& s, NameSet& names) {
+}  // namespace
+
+void names_in(const Stmt& s, NameSet& names) {
   for (const auto& b : s.bindings) {
     inside(b.type, names);
     inside(b.init, names);
   }
   for (const auto* e : {&s.lhs, &s.rhs, &s.target}) inside(*e, names);
   for (const auto* b : {&s.body, &s.else_body}) inside(*b, names);
-  if (s.else_if) statement(*s.else_if, names);
+  if (s.else_if) names_in(*s.else_if, names);
   inside(s.fn, names);
   inside(s.kernel, names);
   inside(s.type, names);
@@ -48,10 +50,8 @@ void statement(const Stmt& s, NameSet& names) {
   arguments(s.args, names);
 }
 
-}  // namespace
-
 void names_in(const syntax::Block& b, NameSet& names) {
-  for (const auto& s : b.stmts) statement(*s, names);
+  for (const auto& s : b.stmts) names_in(*s, names);
 }
 
 void names_in(const TypeExpr& t, NameSet& names) {

@@ -12,6 +12,7 @@ namespace gk::sema {
 using NameSet = std::set<std::string, std::less<>>;
 
 void names_in(const syntax::Expr& e, NameSet& names);
+void names_in(const syntax::Stmt& s, NameSet& names);
 void names_in(const syntax::Block& b, NameSet& names);
 void names_in(const syntax::TypeExpr& t, NameSet& names);
 void names_in(const syntax::FnDef& f, NameSet& names);

@@ -59,11 +59,11 @@ DType Evaluator::alone(const Value& v) const {
   return weak && gk::is_float(t) ? default_float_ : t;
 }
 
-bool Evaluator::comes_from_call(const std::vector<Value>& args) {
+bool Evaluator::comes_from_call(const std::vector<Value>& args) const {
   bool some = false;
   for (const Value& a : args) {
     if (!a.is_scalar()) return false;
-    some = some || a.scalar.origin();
+    some = some || comes_from_call(a);
   }
   return some;
 }
@@ -73,7 +73,7 @@ Result<Value> Evaluator::on_host(const std::vector<Value>& args, HostStep step) 
   std::shared_ptr<Prologue> prologue;
   for (const Value& a : args) {
     plain.push_back(without_origin(a));
-    if (a.scalar.origin()) prologue = a.scalar.origin()->prologue;
+    if (comes_from_call(a)) prologue = a.scalar.origin()->prologue;
   }
   GK_TRY(auto r, step(*this, plain));
   return prologue->note(std::move(step), args, default_float_, std::move(r));
@@ -284,7 +284,7 @@ Result<ArrayPtr> Evaluator::as_array(const Value& v, DType t, Span span) {
 
 /// Code may be made for the value of a constant; any other is a parameter.
 Result<ArrayPtr> Evaluator::scalar_array(const HostScalar& s, bool constant, Span span) {
-  if (s.origin())
+  if (s.origin() && s.origin()->prologue.get() == following_)
     return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s.peek(), span, s.origin()->at));
   if (!constant) return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s, span));
   ir::Attrs attrs;

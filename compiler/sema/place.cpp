@@ -7,24 +7,27 @@
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/numbers.h"
 #include "compiler/sema/operators.h"
+#include "compiler/sema/sites.h"
 
 namespace gk::sema {
 
 using syntax::Expr;
 using syntax::ExprKind;
 
-Result<void> Evaluator::flush(Span span) {
+Result<void> Evaluator::flush(Span span, bool last) {
   if (!running() || capturing() || rolling_ > 0) return {};
   changes_.clear();
   if (trace_->empty()) return {};
+  if (observed_ && !last) observed_->spoil();
   trace_->module().fuse = fuse_;
   trace_->module().fast_math = fast_math_;
   trace_->module().tf32 = tf32_;
   Unit unit = trace_->take();
+  if (observed_ && !unit.module.outputs.empty()) observed_->take(unit, trace_->scalar_sources());
   trace_ = std::make_unique<Trace>(true);
   unit.span = span;
   if (unit.module.outputs.empty()) return {};
-  auto r = effects_->execute(unit);
+  auto r = effects_->execute(unit, observed_ ? observed_->program() : nullptr);
   if (!r) return fail(std::move(r.error()).at(span));
   if (effects_->sync_every_statement()) {
     if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
@@ -65,6 +68,7 @@ Result<void> Evaluator::materialise(const ArrayPtr& a, Span span) {
 
 Result<interp::Array> Evaluator::download(const Value& v, Span span) {
   GK_TRY(auto a, as_array(v, span));
+  note_outside();
   GK_CHECK(flush(span));
   GK_CHECK(materialise(a, span));
   auto r = effects_->download(*a->storage);
@@ -234,6 +238,7 @@ Result<void> Evaluator::write_place(Value& target, const Value& v, Span span, Sp
       v.array->storage->placement == Placement::Host &&
       target.array->storage->placement != Placement::Device && v.array->type.same_as(t)) {
     GK_CHECK(refuse_in_roll(span));
+    note_outside();
     GK_CHECK(flush(span));
     GK_CHECK(own(target.array, span));
     GK_CHECK(detach_aliases(*target.array, span));

@@ -80,22 +80,25 @@ void Prologue::steer(int32_t at) {
   }
 }
 
-std::optional<std::vector<Value>> Prologue::replay(Evaluator& ev, const std::vector<Value>& arguments) const {
-  std::vector<Value> numbers;
-  numbers.reserve(arguments.size() + steps_.size());
-  for (const Value& a : arguments) numbers.push_back(without_origin(a));
+bool Prologue::replay(Evaluator& ev, std::span<const Value* const> arguments, std::vector<Value>& given) const {
+  given.clear();
+  given.reserve(steps_.size());
   std::vector<Value> operands;
   for (const Step& s : steps_) {
     operands.clear();
-    for (const Operand& o : s.operands)
-      operands.push_back(o.from >= 0 ? numbers[static_cast<size_t>(o.from)] : o.constant_value());
+    for (const Operand& o : s.operands) {
+      const auto from = static_cast<size_t>(o.from);
+      operands.push_back(o.from < 0                   ? o.constant_value()
+                         : from < arguments.size() ? without_origin(*arguments[from])
+                                                      : given[from - arguments.size()]);
+    }
     const DType outer = std::exchange(ev.default_float_, s.default_float);
     auto r = s.run(ev, operands);
     ev.default_float_ = outer;
-    if (!r || !r->is_scalar() || r->scalar.dtype != s.dtype || r->weak != s.weak) return std::nullopt;
-    numbers.push_back(std::move(*r));
+    if (!r || !r->is_scalar() || r->scalar.dtype != s.dtype || r->weak != s.weak) return false;
+    given.push_back(std::move(*r));
   }
-  return numbers;
+  return true;
 }
 
 int64_t Prologue::size_bytes() const {

@@ -13,7 +13,7 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <vector>
 
 #include "compiler/sema/value.h"
@@ -37,9 +37,9 @@ class Prologue : public std::enable_shared_from_this<Prologue> {
   /// By argument.
   const std::vector<bool>& steering() const { return steering_; }
   void steer_all() { steering_.assign(steering_.size(), true); }
-  /// All numbers for other arguments of the same kinds; nullopt where a step fails, or gives a number of
+  /// What the steps give for other arguments of the same kinds. False where a step fails, or gives a number of
   /// another dtype than before: then the function has to be traced again.
-  std::optional<std::vector<Value>> replay(Evaluator& ev, const std::vector<Value>& arguments) const;
+  bool replay(Evaluator& ev, std::span<const Value* const> arguments, std::vector<Value>& given) const;
   /// About how much this takes.
   int64_t size_bytes() const;
 

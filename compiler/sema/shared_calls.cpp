@@ -70,7 +70,7 @@ void SharedCalls::Now::add(const Value& v) {
       key_ += static_cast<char>(v.weak);
       number(key_, s.i);
       number(key_, std::bit_cast<int64_t>(s.f));
-      number(key_, v.scalar.origin() ? v.scalar.origin()->at : -1);
+      number(key_, ev_.comes_from_call(v) ? v.scalar.origin()->at : -1);
       break;
     }
     case VKind::String:

@@ -24,6 +24,7 @@ Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
     alias->storage = checked_storage(alias);
     return {};
   }
+  ev.note_outside();
   Trace outside(true);
   outside.adopt(alias, [&] {
     ArrayData reader;

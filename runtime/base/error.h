@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
@@ -77,8 +78,37 @@ struct Error {
   }
 };
 
+/// An Error away from the value, so that a Result takes little more room than what it usually holds.
+class BoxedError {
+ public:
+  BoxedError(Error e) : error_(std::make_unique<Error>(std::move(e))) {}
+  BoxedError(const BoxedError& other) : error_(std::make_unique<Error>(*other.error_)) {}
+  BoxedError(BoxedError&&) noexcept = default;
+  BoxedError& operator=(const BoxedError& other) { return *this = BoxedError(other); }
+  BoxedError& operator=(BoxedError&&) noexcept = default;
+  Error& operator*() { return *error_; }
+  const Error& operator*() const { return *error_; }
+
+ private:
+  std::unique_ptr<Error> error_;  // null only in what was moved from
+};
+
+/// What converts to any Result that holds its error.
+using Failure = tl::unexpected<BoxedError>;
+
+/// A value or an Error.
 template <class T>
-using Result = tl::expected<T, Error>;
+class Result : public tl::expected<T, BoxedError> {
+  using Base = tl::expected<T, BoxedError>;
+
+ public:
+  using Base::Base;
+  Error& error() & { return *Base::error(); }
+  const Error& error() const& { return *Base::error(); }
+  Error&& error() && { return std::move(*Base::error()); }
+  /// The error, for a Result of another type.
+  Failure failure() && { return Failure(std::move(*this).Base::error()); }
+};
 
 inline Error make_error(ErrorKind kind, std::string_view code, std::string message, Span span = {}) {
   Error e;
@@ -90,9 +120,8 @@ inline Error make_error(ErrorKind kind, std::string_view code, std::string messa
 }
 
 /// Wraps an Error so that it converts to any Result<T>.
-inline tl::unexpected<Error> fail(Error e) { return tl::unexpected<Error>(std::move(e)); }
-inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view code, std::string message,
-                                  Span span = {}) {
+inline Failure fail(Error e) { return Failure(std::move(e)); }
+inline Failure fail(ErrorKind kind, std::string_view code, std::string message, Span span = {}) {
   return fail(make_error(kind, code, std::move(message), span));
 }
 
@@ -101,14 +130,13 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view code, std::st
 #define GK_CONCAT_(a, b) a##b
 #define GK_CONCAT(a, b) GK_CONCAT_(a, b)
 /// Evaluates a Result<void>-like expression and returns its error from the enclosing function.
-#define GK_CHECK(...)                                                  \
-  do {                                                                 \
-    if (auto gk_result_ = (__VA_ARGS__); !gk_result_)                  \
-      return tl::unexpected<gk::Error>(std::move(gk_result_).error()); \
+#define GK_CHECK(...)                                                                         \
+  do {                                                                                        \
+    if (auto gk_result_ = (__VA_ARGS__); !gk_result_) return std::move(gk_result_).failure(); \
   } while (0)
 /// GK_TRY(auto x, expr): binds the value or returns the error from the enclosing function.
-#define GK_TRY_IMPL(tmp, decl, ...)                                   \
-  auto tmp = (__VA_ARGS__);                                           \
-  if (!tmp) return tl::unexpected<gk::Error>(std::move(tmp).error()); \
+#define GK_TRY_IMPL(tmp, decl, ...)          \
+  auto tmp = (__VA_ARGS__);                  \
+  if (!tmp) return std::move(tmp).failure(); \
   decl = std::move(*tmp)
 #define GK_TRY(decl, ...) GK_TRY_IMPL(GK_CONCAT(gk_try_, __LINE__), decl, __VA_ARGS__)

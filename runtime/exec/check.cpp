@@ -12,7 +12,7 @@ using program::Arg;
 using program::Ref;
 using program::Step;
 
-tl::unexpected<Error> broken(const Step& s, std::string_view what) {
+Failure broken(const Step& s, std::string_view what) {
   return fail(ErrorKind::Internal, "E0902", fmt::format("step '{}': {}", s.label, what), s.span);
 }
 

@@ -36,7 +36,7 @@ std::shared_ptr<const program::Program> copy_program(program::TargetKind target,
   return p;
 }
 
-tl::unexpected<Error> ended() {
+Failure ended() {
   return fail(ErrorKind::Capture, "E0713", "the recording has ended; nothing was run or recorded");
 }
 
@@ -251,7 +251,7 @@ Result<void> RecordingState::add(const GraphNode& node, Placed placed) {
   if (!ids) {
     driver.last = last;
     if (Result<void> back = driver.graph().rollback(mark); !back && !broken_) broken_ = back.error();
-    return tl::unexpected<Error>(std::move(ids).error());
+    return std::move(ids).failure();
   }
   placed.ids = std::move(*ids);
   push(node, std::move(placed));
@@ -276,7 +276,7 @@ Result<void> RecordingState::call(Runtime::Impl& rt, const std::shared_ptr<Loade
       leases.remove(placed.arena.get(), index, Use::kArena);
       free_->put(std::move(placed.arena));
     }
-    return tl::unexpected<Error>(std::move(e));
+    return fail(std::move(e));
   };
   if (node_ && node_->checked) {
     const auto at = [&](int32_t i) -> const GraphNode& {

@@ -9,7 +9,7 @@
 namespace gk::exec {
 namespace {
 
-tl::unexpected<Error> stream_rule(std::string what, const Error* cause = nullptr) {
+Failure stream_rule(std::string what, const Error* cause = nullptr) {
   Error e = make_error(ErrorKind::Capture, "E0712", std::move(what));
   if (cause != nullptr) e.notes.push_back(cause->message);
   return fail(std::move(e));
@@ -51,7 +51,7 @@ Result<std::shared_ptr<RecordingState>> RecordingState::begin(Runtime::Impl& rt,
   };
   if (Result<void> done = opened(); !done) {
     rt.core->retired().end_capture();
-    return tl::unexpected<Error>(std::move(done).error());
+    return std::move(done).failure();
   }
   rt.recording = state;
   return state;
@@ -123,7 +123,7 @@ Result<void> RecordingState::begin_capture_of(Runtime::Impl& rt, const Recording
 Result<void> RecordingState::open_explicit(Runtime::Impl& rt, void* native) {
   Result<std::unique_ptr<hal::Stream>> wrapped = core_->device().wrap_stream(native);
   if (!wrapped) {
-    if (wrapped.error().code != "E0510") return tl::unexpected<Error>(std::move(wrapped).error());
+    if (wrapped.error().code != "E0510") return std::move(wrapped).failure();
     return stream_rule("the stream to record is of another context than this device's", &wrapped.error());
   }
   explicit_ = std::move(*wrapped);

@@ -179,7 +179,7 @@ Result<std::shared_ptr<Graph::Impl>> RecordingState::finish() {
   const auto give_up = [&](Error e) {
     undo();
     detach(lock);
-    return tl::unexpected<Error>(std::move(e));
+    return fail(std::move(e));
   };
   if (!joined_.empty()) {
     return give_up(make_error(ErrorKind::Capture, "E0714",

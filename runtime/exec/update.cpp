@@ -57,7 +57,7 @@ std::string kinds(const std::vector<PlacedPtr>& placed, std::vector<hal::NodeId>
   return out;
 }
 
-tl::unexpected<Error> opaque(const GraphNode& n, std::string_view code) {
+Failure opaque(const GraphNode& n, std::string_view code) {
   return fail(ErrorKind::Capture, code,
               fmt::format("node '{}' is work that gk did not make, which only runs", n.name), n.span);
 }
@@ -205,7 +205,7 @@ Result<void> Executable::Impl::apply(std::span<Change> changes, std::string_view
   }
   const auto refuse = [&](Error e) {
     drop(changes.size());
-    return tl::unexpected<Error>(std::move(e));
+    return fail(std::move(e));
   };
   if (Result<void> ordered = check_order(changes, code); !ordered) return refuse(std::move(ordered).error());
   std::string why;
@@ -275,7 +275,7 @@ Result<void> Executable::Impl::climb(std::span<const Change> changes, std::strin
         unusable = "an update failed, and so did taking it back: " + back.error().message;
       }
     }
-    return tl::unexpected<Error>(std::move(e));
+    return fail(std::move(e));
   };
   std::vector<GraphNode> after = nodes;
   std::vector<PlacedPtr> after_placed = placed;

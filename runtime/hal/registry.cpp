@@ -14,7 +14,7 @@ namespace {
 
 std::atomic<HostLoader> loader{nullptr};
 
-tl::unexpected<Error> unknown(std::string_view name) {
+Failure unknown(std::string_view name) {
   return fail(make_error(ErrorKind::Device, "E0501", fmt::format("there is no device named '{}'", name))
                   .help("the devices are host, cuda, cuda:N, trace, trace:DEVICE and, in gkrun, interp"));
 }

@@ -54,7 +54,7 @@ Result<Chunk*> Pool::Impl::grow(int64_t size_bytes, hal::Placement p) {
   growing_bytes -= wanted;
   if (!memory) {
     if (memory.error().kind == ErrorKind::OutOfMemory) return static_cast<Chunk*>(nullptr);
-    return tl::unexpected<Error>(std::move(memory).error());
+    return std::move(memory).failure();
   }
   ++driver_allocations;
   Chunk* chunk = of(p).add(*memory, small, size_bytes);

@@ -81,13 +81,16 @@ TEST(HalTraceFaults, any_call_may_fail) {
     GK_CHECK(std::move(nothing));
     GK_TRY(const auto e, g1->instantiate());
     GK_CHECK(e->upload(*s));
-    Result<void> launched = e->launch(*s);
-    if (launched) launched = e->update(*g2);
-    if (launched) launched = e->launch(*s);
-    if (launched) launched = s->host_call([&] { ++calls; }, {}).map([](auto) {});
-    if (launched) launched = s->conditional(op, {}).map([](auto) {});
+    const Result<void> launched = [&]() -> Result<void> {
+      GK_CHECK(e->launch(*s));
+      GK_CHECK(e->update(*g2));
+      GK_CHECK(e->launch(*s));
+      GK_CHECK(s->host_call([&] { ++calls; }, {}));
+      GK_CHECK(s->conditional(op, {}));
+      return {};
+    }();
     GK_CHECK(s->synchronize());  // nothing of this function is used after it
-    GK_CHECK(std::move(launched));
+    GK_CHECK(Result<void>(launched));
     if (x != 5) return fail(ErrorKind::Assertion, "E0999", "the sum is wrong");
     return e->destroy();
   };

@@ -37,7 +37,7 @@ Result<hal::NodeId> give(NativeStream* s, const Give& to) {
   return g->at;
 }
 
-tl::unexpected<Error> rule(const char* what) { return fail(ErrorKind::Capture, "E0712", what); }
+Failure rule(const char* what) { return fail(ErrorKind::Capture, "E0712", what); }
 
 }  // namespace
 

@@ -10,7 +10,7 @@ namespace {
 using api::dlpack::DataType;
 using api::dlpack::DeviceType;
 
-tl::unexpected<Error> cannot_take(std::string why) {
+Failure cannot_take(std::string why) {
   return fail(make_error(ErrorKind::Usage, "E0513", "this DLPack array cannot be taken: " + std::move(why))
                   .note("it still belongs to the caller"));
 }

@@ -122,7 +122,7 @@ Result<void> Context::bind_once() {
   return bind();
 }
 
-tl::unexpected<Error> Context::failed(const char* name, CUresult r) {
+Failure Context::failed(const char* name, CUresult r) {
   // Another user of the driver may have changed this thread's context: set it again next time.
   bound = 0;
   std::string message = fmt::format("{} failed: {}", name, api.text(r));

@@ -40,7 +40,7 @@ class Context {
       return {};
     return failed(name, r);
   }
-  tl::unexpected<Error> failed(const char* name, CUresult r);
+  Failure failed(const char* name, CUresult r);
   int64_t calls() const { return calls_.load(std::memory_order_relaxed); }
   void count() { calls_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -7,7 +7,7 @@
 namespace gk::hal::cuda {
 namespace {
 
-tl::unexpected<Error> unusable(std::string message) {
+Failure unusable(std::string message) {
   return fail(make_error(ErrorKind::Device, "E0502", std::move(message))
                   .help("install an NVIDIA driver for CUDA 12.4 or newer, or use the device `host`"));
 }

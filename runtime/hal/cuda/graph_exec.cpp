@@ -32,7 +32,8 @@ class CudaGraphExec : public GraphExec {
     auto* to = exactly<CudaStream>(&s);
     Context& c = *state_->context;
     if (exec_ == nullptr || to == nullptr || &to->context() != &c) [[unlikely]] {
-      return stream_of(s).map([](CUstream) {});
+      GK_CHECK(stream_of(s));
+      return {};
     }
     GK_CHECK(c.bind_once());
     const CUstream stream = to->handle();

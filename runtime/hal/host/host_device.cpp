@@ -97,12 +97,12 @@ class HostDevice : public Device {
     return {};
   }
 
-  tl::unexpected<Error> none_to_wrap(std::string_view what) {
+  Failure none_to_wrap(std::string_view what) {
     shared_->count();
     return fail(ErrorKind::Device, "E0510", fmt::format("the host device has no {} of a driver's", what));
   }
 
-  static tl::unexpected<Error> out_of_memory(int64_t size_bytes) {
+  static Failure out_of_memory(int64_t size_bytes) {
     return fail(ErrorKind::OutOfMemory, "E0601", fmt::format("the host has no {} bytes to give", size_bytes));
   }
 

@@ -65,7 +65,7 @@ class Log {
   std::atomic<int64_t> allocations{0}, bytes{0}, modules{0}, streams{0}, events{0}, graphs{0}, execs{0};
 
  private:
-  tl::unexpected<Error> give(ErrorKind kind, std::string_view name) {
+  Failure give(ErrorKind kind, std::string_view name) {
     failed_ = true;
     failed_call_ = name;
     return fail(kind, kind == ErrorKind::OutOfMemory ? "E0601" : "E0503",
@@ -130,7 +130,7 @@ class TraceEvent : public Event {
 std::string text(const ConditionalOp& op) {
   return op.kind == ConditionalOp::Kind::While ? "while" : op.has_else ? "if else" : "if";
 }
-tl::unexpected<Error> foreign(std::string_view what) {
+Failure foreign(std::string_view what) {
   return fail(ErrorKind::Device, "E0506", fmt::format("this {} is not one of the trace device", what));
 }
 
