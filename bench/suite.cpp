@@ -26,7 +26,7 @@ Result<std::unique_ptr<Suite>> Suite::open(const SuiteOptions& options) {
   s->options_ = options;
   GK_TRY(auto device, hal::open(options.device, {}));
   GK_TRY(s->runtime_, exec::Runtime::create(device, 0));
-  s->cache_ = std::make_unique<engine::ProgramCache>(*device, "");
+  s->cache_ = std::make_shared<engine::ProgramCache>(*device, "");
   if (device->info().target != program::TargetKind::Cuda) {
     s->no_raw_ = "not a CUDA device";
     return s;
@@ -268,6 +268,7 @@ Result<void> Suite::run() {
     for (const int n : {10, 100, 1000}) GK_CHECK(updates(n));
   if (wants("P6"))
     for (const bool fuse : {true, false}) GK_CHECK(chain_memory(fuse));
+  if (wants("P20")) GK_CHECK(language());
   return {};
 }
 

@@ -58,12 +58,16 @@ class Suite {
   Result<void> captures(std::string_view target, const Work& w);
   Result<void> updates(int nodes);
   Result<void> chain_memory(bool fuse);
+  Result<void> language();
+  /// A work of the language beside the same given to the runtime, in turns.
+  Result<void> beside(std::string_view target, std::string_view work, Timed language, Timed runtime,
+                      int rounds);
 
   SuiteOptions options_;
   std::shared_ptr<exec::Runtime> runtime_;
   engine::Counters counters_;
   std::function<void(std::string_view)> silent_;  // no progress is shown
-  std::unique_ptr<engine::ProgramCache> cache_;
+  std::shared_ptr<engine::ProgramCache> cache_;
   std::unique_ptr<RawDriver> raw_;
   std::string no_raw_;
   nlohmann::json rows_ = nlohmann::json::array();

@@ -11,6 +11,7 @@
 #include "compiler/engine/interp_effects.h"
 #include "compiler/engine/session_impl.h"
 #include "compiler/sema/builtins.h"
+#include "compiler/sema/sites.h"
 #include "compiler/syntax/tokens.h"
 #include "runtime/base/options.h"
 #include "runtime/base/thrown.h"
@@ -304,6 +305,7 @@ std::string Session::stats_json() const {
   j["units"] = c.units;
   j["compiles"] = c.compiles;
   j["cache_hits"] = c.unit_cache_hits;
+  j["repeats"] = impl_->runner ? impl_->runner->sites().repeats() : 0;
   j["disk_cache_hits"] = e.disk_cache_hits();
   j["kernels"] = e.kernels_compiled();
   j["graphs"] = c.graphs;

@@ -13,21 +13,6 @@ namespace gk::sema {
 
 namespace {
 
-// The same value with its numbers given to `f`, in the order of CallKey::numbers.
-Value with_numbers(const Value& v, const std::function<Value(const Value&)>& f) {
-  if (v.is_scalar()) return f(v);
-  if (!v.is_aggregate()) return v;
-  Value r = v;
-  r.items = std::make_shared<Aggregate>(*v.items);
-  for (auto& i : r.items->items) i = with_numbers(i, f);
-  return r;
-}
-
-bool has_numbers(const Value& v) {
-  if (!v.is_aggregate()) return v.is_scalar();
-  return std::any_of(v.items->items.begin(), v.items->items.end(), has_numbers);
-}
-
 // Calls `f` on the name of each parameter that has one, in order.
 template <class F>
 void each_parameter(const syntax::FnDef& fn, const Evaluator::ScopePtr& bound, F&& f) {

@@ -190,7 +190,8 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   GK_CHECK(bound_trace(s.span));
   // Note [Sites]
   const bool unit = eager_depth_ == 0 && !capturing();
-  if (!unit || value || !running() || rolling_ > 0 || !Sites::may_repeat(s)) return exec_anew(s, scope, value);
+  if (!unit || value || !running() || rolling_ > 0 || !Sites::may_repeat(s))
+    return exec_anew(s, scope, value);
   scope->begun = true;
   GK_CHECK(sites_->run(s, scope, [&]() -> Result<void> {
     GK_CHECK(exec_anew(s, scope, nullptr));

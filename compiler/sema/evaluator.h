@@ -511,7 +511,7 @@ class Evaluator {
   int64_t outside_ = 0;
   CapturedCalls captured_;
   std::unique_ptr<Sites> sites_;
-  Observation* observed_ = nullptr;       // the innermost one
+  Observation* observed_ = nullptr;      // the innermost one
   const Prologue* following_ = nullptr;  // whose numbers are followed; those of others are read
   std::map<const syntax::FnDef*, Seen> seen_by_;
   int64_t definitions_ = 0;

@@ -1,5 +1,6 @@
 #include "compiler/sema/form.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -8,17 +9,20 @@ namespace gk::sema {
 namespace {
 
 // A function or kernel of a file: what it sees are definitions.
-bool is_of_file(const Callable& c) {
-  return !c.lambda && c.scope && !c.scope->parent && (c.fn || c.kernel);
-}
+bool is_of_file(const Callable& c) { return !c.lambda && c.scope && !c.scope->parent && (c.fn || c.kernel); }
 
 std::shared_ptr<const void> definition_of(const Callable& c) {
   if (c.fn) return c.fn;
   return c.kernel;
 }
 
-bool same(const Scalar& a, const Scalar& b) {
-  return a.dtype == b.dtype && a.i == b.i && std::bit_cast<int64_t>(a.f) == std::bit_cast<int64_t>(b.f);
+// Nothing of it ever changes.
+bool holds_definitions(const Scope& module) {
+  return std::all_of(module.names.begin(), module.names.end(), [](const auto& n) {
+    const Variable& v = *n.second;
+    return v.kind == syntax::BindKind::Const &&
+           (v.value.kind != VKind::Module || holds_definitions(*v.value.module));
+  });
 }
 
 size_t first_sharing(const std::vector<ArrayData*>& arrays, const ArrayData& a) {
@@ -29,7 +33,11 @@ size_t first_sharing(const std::vector<ArrayData*>& arrays, const ArrayData& a) 
 
 }  // namespace
 
-std::optional<Form> Form::of(std::span<const Value* const> values, Leaves& leaves) {
+bool same_bits(const Scalar& a, const Scalar& b) {
+  return a.dtype == b.dtype && a.i == b.i && std::bit_cast<int64_t>(a.f) == std::bit_cast<int64_t>(b.f);
+}
+
+std::optional<Form> Form::of(const std::vector<Value*>& values, Leaves& leaves) {
   leaves.clear();
   Form f;
   for (const Value* v : values)
@@ -90,6 +98,10 @@ bool Form::describe(const Value* v, Leaves& leaves) {
       p.dtype = v->dtype;
       p.is = v->type_def;
       break;
+    case VKind::Module:
+      if (!holds_definitions(*v->module)) return false;
+      p.is = v->module;
+      break;
     default: return false;
   }
   parts_.push_back(std::move(p));
@@ -99,7 +111,7 @@ bool Form::describe(const Value* v, Leaves& leaves) {
   return true;
 }
 
-bool Form::matches(std::span<const Value* const> values, Leaves& leaves) const {
+bool Form::matches(const std::vector<Value*>& values, Leaves& leaves) const {
   leaves.clear();
   size_t at = 0;
   for (const Value* v : values)
@@ -117,7 +129,7 @@ bool Form::matches(const Value* v, size_t& at, Leaves& leaves) const {
       if (!v->known || v->scalar.origin() || v->scalar.dtype != p.dtype || v->weak != p.weak ||
           v->constant != p.constant)
         return false;
-      if (v->constant) return same(v->scalar.peek(), p.value);
+      if (v->constant) return same_bits(v->scalar.peek(), p.value);
       leaves.numbers.push_back(v);
       return true;
     case VKind::String: return v->text == p.text;
@@ -125,9 +137,9 @@ bool Form::matches(const Value* v, size_t& at, Leaves& leaves) const {
       ArrayData& a = *v->array;
       if (a.loop_index || a.number || a.literal != p.literal) return false;
       if (a.literal) return true;
-      if (!a.storage || !a.storage->memory || !a.type.same_as(p.type) || a.storage->placement != p.placement ||
-          a.wanted != p.wanted || a.loose != p.loose || a.bound != p.bound ||
-          first_sharing(leaves.arrays, a) != p.shares)
+      if (!a.storage || !a.storage->memory || !a.type.same_as(p.type) ||
+          a.storage->placement != p.placement || a.wanted != p.wanted || a.loose != p.loose ||
+          a.bound != p.bound || first_sharing(leaves.arrays, a) != p.shares)
         return false;
       leaves.arrays.push_back(&a);
       return true;
@@ -144,6 +156,7 @@ bool Form::matches(const Value* v, size_t& at, Leaves& leaves) const {
     case VKind::Function:
     case VKind::Kernel: return is_of_file(*v->callable) && definition_of(*v->callable) == p.is;
     case VKind::Type: return !v->type_syntax && !v->dims && v->dtype == p.dtype && v->type_def == p.is;
+    case VKind::Module: return v->module == p.is;
     default: return true;
   }
 }

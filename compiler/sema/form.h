@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,30 +24,33 @@ struct Leaves {
   }
 };
 
+/// Bit for bit: NaN is like itself, and the two zeros differ.
+bool same_bits(const Scalar& a, const Scalar& b);
+
 class Form {
  public:
   /// Of values where null stands for a name that nothing has. Nothing where some have none.
-  static std::optional<Form> of(std::span<const Value* const> values, Leaves& leaves);
+  static std::optional<Form> of(const std::vector<Value*>& values, Leaves& leaves);
   /// Whether `values` have it; then these are their leaves. It looks at who shares storages, but not at who
   /// owns them.
-  bool matches(std::span<const Value* const> values, Leaves& leaves) const;
+  bool matches(const std::vector<Value*>& values, Leaves& leaves) const;
 
  private:
   struct Part {
     VKind kind = VKind::Unknown;
     bool absent = false;
-    DType dtype{};                                // Scalar, Type
-    bool weak = false, constant = false;          // Scalar
-    Scalar value{};                               // a constant one
-    size_t count = 0;                             // parts of an aggregate, which follow
-    std::vector<std::string> names;               // Record
-    std::string text;                             // String
-    std::shared_ptr<const void> is;               // definition or type
-    ir::Type type;                                // Array
-    Placement placement{}, wanted{};              // Array
-    bool loose = false, bound = false;            // Array
-    std::shared_ptr<const HostLiteral> literal;   // Array
-    size_t shares = 0;                            // Array: the first that has its storage
+    DType dtype{};                               // Scalar, Type
+    bool weak = false, constant = false;         // Scalar
+    Scalar value{};                              // a constant one
+    size_t count = 0;                            // parts of an aggregate, which follow
+    std::vector<std::string> names;              // Record
+    std::string text;                            // String
+    std::shared_ptr<const void> is;              // definition or type
+    ir::Type type;                               // Array
+    Placement placement{}, wanted{};             // Array
+    bool loose = false, bound = false;           // Array
+    std::shared_ptr<const HostLiteral> literal;  // Array
+    size_t shares = 0;                           // Array: the first that has its storage
   };
   bool describe(const Value* v, Leaves& leaves);
   bool matches(const Value* v, size_t& at, Leaves& leaves) const;

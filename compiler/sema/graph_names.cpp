@@ -67,7 +67,7 @@ void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>
   for (const auto& known : *seen_)
     if (known.var.lock() == v) return;
   GraphObject::Seen seen{v, std::string(name), v->changes, Value::none(), {}};
-  if (v->value.is_scalar()) seen.number = v->value;
+  if (v->value.is_scalar()) seen.number = without_origin(v->value);
   seen_->push_back(std::move(seen));
   v->captured = true;
 }

@@ -32,8 +32,7 @@ std::string written(const KernelParamInfo& p) {
 }
 
 /// The error about one argument, with the parameter shown.
-Failure mismatch(const KernelParamInfo& p, const char* code, ErrorKind kind,
-                               std::string message) {
+Failure mismatch(const KernelParamInfo& p, const char* code, ErrorKind kind, std::string message) {
   return fail(
       make_error(kind, code, std::move(message)).label(p.span, fmt::format("`{}` is {}", p.name, p.text)));
 }

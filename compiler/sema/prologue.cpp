@@ -1,5 +1,6 @@
 #include "compiler/sema/prologue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "compiler/sema/evaluator.h"
@@ -18,6 +19,20 @@ void Origin::read() const { prologue->steer(at); }
 Value without_origin(const Value& v) {
   Value r = v;
   if (v.is_scalar()) r.scalar = v.scalar.peek();
+  return r;
+}
+
+bool has_numbers(const Value& v) {
+  if (!v.is_aggregate()) return v.is_scalar();
+  return std::any_of(v.items->items.begin(), v.items->items.end(), has_numbers);
+}
+
+Value with_numbers(const Value& v, const std::function<Value(const Value&)>& f) {
+  if (v.is_scalar()) return f(v);
+  if (!v.is_aggregate()) return v;
+  Value r = v;
+  r.items = std::make_shared<Aggregate>(*v.items);
+  for (auto& i : r.items->items) i = with_numbers(i, f);
   return r;
 }
 
@@ -80,7 +95,8 @@ void Prologue::steer(int32_t at) {
   }
 }
 
-bool Prologue::replay(Evaluator& ev, std::span<const Value* const> arguments, std::vector<Value>& given) const {
+bool Prologue::replay(Evaluator& ev, std::span<const Value* const> arguments,
+                      std::vector<Value>& given) const {
   given.clear();
   given.reserve(steps_.size());
   std::vector<Value> operands;
@@ -88,9 +104,9 @@ bool Prologue::replay(Evaluator& ev, std::span<const Value* const> arguments, st
     operands.clear();
     for (const Operand& o : s.operands) {
       const auto from = static_cast<size_t>(o.from);
-      operands.push_back(o.from < 0                   ? o.constant_value()
+      operands.push_back(o.from < 0                ? o.constant_value()
                          : from < arguments.size() ? without_origin(*arguments[from])
-                                                      : given[from - arguments.size()]);
+                                                   : given[from - arguments.size()]);
     }
     const DType outer = std::exchange(ev.default_float_, s.default_float);
     auto r = s.run(ev, operands);

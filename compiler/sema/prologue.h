@@ -37,8 +37,8 @@ class Prologue : public std::enable_shared_from_this<Prologue> {
   /// By argument.
   const std::vector<bool>& steering() const { return steering_; }
   void steer_all() { steering_.assign(steering_.size(), true); }
-  /// What the steps give for other arguments of the same kinds. False where a step fails, or gives a number of
-  /// another dtype than before: then the function has to be traced again.
+  /// What the steps give for other arguments of the same kinds. False where a step fails, or gives a number
+  /// of another dtype than before: then the function has to be traced again.
   bool replay(Evaluator& ev, std::span<const Value* const> arguments, std::vector<Value>& given) const;
   /// About how much this takes.
   int64_t size_bytes() const;
@@ -66,5 +66,9 @@ class Prologue : public std::enable_shared_from_this<Prologue> {
 
 /// The same number, of no call's.
 Value without_origin(const Value& v);
+/// Whether it is a number or has some among its parts.
+bool has_numbers(const Value& v);
+/// The same value with its numbers given to `f`, in their order.
+Value with_numbers(const Value& v, const std::function<Value(const Value&)>& f);
 
 }  // namespace gk::sema

@@ -10,112 +10,24 @@
 // be as it was. What an observation sees that a unit does not tell (a value read back, something printed, a
 // second unit, an array that is neither an input nor new) spoils it, and the place is evaluated each time.
 // What is written must belong to its place alone, now as it did then, so that nobody has to be given a copy.
-// Under GK_STRESS the place is evaluated all the same, and E0901 where it becomes other work than was kept.
+// Under GK_STRESS it is evaluated all the same every other time, and E0901 where it becomes other work than was
+// kept.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/sema/effects.h"
-#include "compiler/sema/form.h"
-#include "compiler/sema/prologue.h"
+#include "compiler/sema/observation.h"
 #include "compiler/syntax/ast.h"
 
 namespace gk::sema {
 
 class Evaluator;
-
-/// What evaluating a place became.
-struct KnownWork {
-  Form form;                     // of the inputs
-  int64_t definitions = 0;       // how many there were
-  uint32_t manner = 0;           // how the evaluator computes, as Evaluator::manner() gives it
-  std::vector<Scalar> steering;  // by number that steers: what it was
-  std::shared_ptr<Prologue> prologue;
-  struct Slot {
-    int input = -1;  // which of the inputs' arrays, or
-    int fresh = -1;  // which of the new ones
-    bool written = false;
-  };
-  std::vector<Slot> slots;
-  struct Fresh {
-    ir::Type type;
-    Placement placement{};
-    std::string name;
-  };
-  std::vector<Fresh> fresh;
-  std::vector<int32_t> sources;  // by scalar slot: the number that fills it, -1: what stands in `scalars`
-  std::vector<Scalar> scalars;
-  std::shared_ptr<void> program;  // the engine's
-  Value result;                   // of what gives one; its arrays are in the order of `results`
-  std::vector<int> results;       // by array of `result`: which of the new ones
-  struct OfCapture {
-    std::vector<int> reads, writes;  // which of the inputs' arrays
-    std::vector<std::string> seen;   // the names that it would be told of, see Evaluator::note_seen
-  };
-  std::optional<OfCapture> capture;
-};
-
-/// What a program is given.
-struct Given {
-  std::vector<StoragePtr> slots, fresh;
-  std::vector<Scalar> scalars;
-};
-
-/// While a place is evaluated: sees what comes of it.
-class Observation {
- public:
-  /// `inputs`: the values that it depends on, null for names that nothing has. While it lasts their numbers
-  /// know where they came from.
-  Observation(Evaluator& ev, std::span<Value* const> inputs);
-  /// Holds it against what was kept.
-  Observation(Evaluator& ev, const KnownWork& expected, const Given& given);
-  ~Observation();
-  Observation(const Observation&) = delete;
-  Observation& operator=(const Observation&) = delete;
-
-  /// Something happened that a unit does not tell.
-  void spoil() { spoiled_ = true; }
-  /// The unit at the end of the place, before it runs.
-  void take(const Unit& unit, const std::vector<int32_t>& sources);
-  /// That of a capture.
-  void take(const Unit& unit, const std::vector<int32_t>& sources, const GraphObject::Node& node);
-  std::shared_ptr<void>* program() { return &work_->program; }
-  /// Gives the inputs their numbers back. What it saw, if that is all there is to say; `result` is what the
-  /// place gave, whose numbers forget where they came from.
-  std::unique_ptr<KnownWork> end(Value* result);
-  /// What is not as it was kept; null: nothing.
-  const char* difference() const;
-
- private:
-  struct Followed {
-    Value* place;
-    Value value, followed;
-  };
-  void restore();
-  bool keep_result(const Value& v);
-  void hold_against(const Unit& unit);
-
-  Evaluator& ev_;
-  Observation* outer_;
-  const Prologue* followed_before_;
-  std::unique_ptr<KnownWork> work_;
-  const KnownWork* expected_ = nullptr;
-  const Given* given_ = nullptr;
-  const char* wrong_ = nullptr;
-  Leaves leaves_;
-  std::vector<StoragePtr> input_storages_, fresh_storages_;
-  std::vector<bool> owned_, alone_;  // by input array: it owns its storage, which nobody shares
-  std::vector<Scalar> numbers_;
-  std::vector<Followed> originals_;
-  bool spoiled_ = false, taken_ = false, over_ = false;
-};
 
 class Sites {
  public:
@@ -127,6 +39,11 @@ class Sites {
   static bool may_repeat(const syntax::Stmt& s);
   /// The capture `e` of what has run up to here.
   Result<Value> capture(const syntax::Expr& e, const std::shared_ptr<Scope>& scope);
+  /// A call by the host program of the function or kernel `definition`, which `evaluate` follows.
+  Result<Value> call(Span definition, std::span<Value* const> arguments,
+                     const std::function<Result<Value>()>& evaluate);
+  /// How often something ran from what was kept.
+  int64_t repeats() const { return repeats_; }
 
  private:
   struct Site {
@@ -137,23 +54,30 @@ class Sites {
     int runs = 0, spoiled = 0, misses = 0, hits = 0;
     bool hopeless() const;
   };
-  std::shared_ptr<Site> site(const void* place);
+  enum class What : uint8_t { Statement, Capture, Definition };
+  std::shared_ptr<Site> site(What what, Span place);
   /// The inputs, where it is to be looked at again.
   using Names = std::function<void(std::set<std::string, std::less<>>&)>;
-  bool look(Site& site, const std::shared_ptr<Scope>& scope, const Names& names, std::vector<Value*>& inputs);
-  Result<Value> repeat_capture(const KnownWork& w, const syntax::Expr& e, const std::shared_ptr<Scope>& scope);
-  const KnownWork* find(Site& site, std::span<Value* const> inputs);
-  bool fits(const KnownWork& w, std::span<Value* const> inputs);
+  bool look(Site& site, const std::shared_ptr<Scope>& scope, const Names& names, Inputs& inputs);
+  bool worth_it(Site& site) const;
+  Value* given_by(const syntax::Stmt& s, const std::shared_ptr<Scope>& scope) const;
+  Result<Value> repeat_capture(const KnownWork& w, const syntax::Expr& e,
+                               const std::shared_ptr<Scope>& scope);
+  bool compares() const;
+  const KnownWork* find(Site& site, const Inputs& inputs);
+  bool fits(const KnownWork& w, const Inputs& inputs);
   static void keep(Site& site, std::unique_ptr<KnownWork> work);
   Given given(const KnownWork& w) const;
   const Value& number(int32_t at) const;
   Value result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next) const;
   Result<Value> repeat(const KnownWork& w, Span span);
-  Result<void> compare(const KnownWork& w, const std::function<Result<void>(Observation&)>& evaluate,
+  /// `given` is what the place gave, where it gives something.
+  Result<void> compare(const KnownWork& w, const std::function<Result<const Value*>(Observation&)>& evaluate,
                        Span span);
 
   Evaluator& ev_;
-  std::unordered_map<const void*, std::shared_ptr<Site>> sites_;
+  std::unordered_map<uint64_t, std::shared_ptr<Site>> sites_;  // by what and where it is
+  int64_t repeats_ = 0;
   Leaves leaves_;               // of the inputs looked at last
   std::vector<Value> numbers_;  // what is computed from their numbers
 };

@@ -28,6 +28,14 @@ std::vector<ArrayPtr> live_aliases(Storage& s) {
   return live;
 }
 
+bool is_alone(const ArrayData& a) {
+  const Storage& s = *a.storage;
+  return s.owner == &a && std::all_of(s.aliases.begin(), s.aliases.end(), [&](const auto& w) {
+           const auto other = w.lock();
+           return !other || other->storage.get() != &s || other.get() == &a;
+         });
+}
+
 Value Value::none() {
   Value v;
   v.kind = VKind::None;

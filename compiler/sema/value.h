@@ -246,6 +246,9 @@ struct Scope {
 void add_alias(Storage& s, const ArrayPtr& a);
 /// Those that share it and are still there.
 std::vector<ArrayPtr> live_aliases(Storage& s);
+/// Whether `a`, which has a storage, owns it and nobody shares it: nobody is given a copy before it is
+/// written.
+bool is_alone(const ArrayData& a);
 /// "f32[B=2, C=4]", "f32 (host)", "record S", "a function" …: for messages.
 std::string describe(const Value& v);
 /// Calls `f` on every array leaf.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/engine/api/core.h"
+#include "compiler/sema/sites.h"
 
 namespace gk::engine {
 
@@ -175,25 +176,30 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
     values.push_back(std::move(*v));
   }
   if (auto ok = arguments.check_overlap(); !ok) return fail(std::move(ok.error()).at(call.span));
-  for (size_t i = 0; i < args.size(); ++i) {
-    sema::CallArg a;
-    a.span = params[i].span;
-    a.value = values[i];
-    a.is_mut = params[i].is_mut;
-    if (a.is_mut) a.place = &values[i];
-    call.args.push_back(std::move(a));
-  }
   c.effects->layout = {shape.grid, shape.shared_bytes};
   struct Unshape {
     DeviceEffectsBase& effects;
     ~Unshape() { effects.layout = {}; }
   } unshape{*c.effects};
-  auto made = ev.unit_from_host(
-      [&] {
-        return kernel ? ev.launch_kernel(def, call, shape.block)
-                      : ev.call_value(callable.value, call, ev.root());
-      },
-      c.as_capture(), call.span, arguments.storages());
+  const auto follow = [&]() -> Result<sema::Value> {
+    for (size_t i = 0; i < args.size(); ++i) {
+      sema::CallArg a;
+      a.span = params[i].span;
+      a.value = values[i];
+      a.is_mut = params[i].is_mut;
+      if (a.is_mut) a.place = &values[i];
+      call.args.push_back(std::move(a));
+    }
+    return ev.unit_from_host(
+        [&] {
+          return kernel ? ev.launch_kernel(def, call, shape.block)
+                        : ev.call_value(callable.value, call, ev.root());
+        },
+        c.as_capture(), call.span, arguments.storages());
+  };
+  std::vector<sema::Value*> inputs;
+  for (auto& v : values) inputs.push_back(&v);
+  auto made = shape.block ? follow() : ev.sites().call(call.span, inputs, follow);
   if (!made) return fail(std::move(made.error()));
   return result_of(c, *made);
 }
