@@ -41,6 +41,7 @@ struct ExecState {
 struct KeptState {
   std::shared_ptr<exec::Loaded> loaded;
   std::vector<bool> written;  // by slot
+  exec::Bindings room;        // of the last run; holds nothing between runs
 };
 struct CapturedState {
   std::shared_ptr<exec::Loaded> loaded;
@@ -169,9 +170,11 @@ class DeviceEffects final : public DeviceEffectsBase {
                         const std::vector<Scalar>& scalars, Span span) override {
     ++counters.units;
     ++counters.unit_cache_hits;
-    const auto& state = *static_cast<const KeptState*>(kept.get());
-    GK_TRY(const auto bindings, bind(state, slots, scalars, &Memory::copy_is_newer));
-    return exec::run(*runtime_, state.loaded, bindings, span);
+    auto& state = *static_cast<KeptState*>(kept.get());
+    Result<void> done = bind(state, slots, scalars, &Memory::copy_is_newer, state.room);
+    if (done) done = exec::run(*runtime_, state.loaded, state.room, span);
+    state.room.slots.clear();
+    return done;
   }
 
   bool same_kept(const std::shared_ptr<void>& a, const std::shared_ptr<void>& b) const override {
@@ -185,7 +188,7 @@ class DeviceEffects final : public DeviceEffectsBase {
     const auto& state = *static_cast<const KeptState*>(kept.get());
     std::vector<exec::GraphNode> nodes(1);
     nodes[0].program = state.loaded;
-    GK_TRY(nodes[0].bindings, bind(state, slots, scalars, &Memory::written_by_graphs));
+    GK_CHECK(bind(state, slots, scalars, &Memory::written_by_graphs, nodes[0].bindings));
     nodes[0].span = span;
     return graph_of(std::move(nodes), "");
   }
@@ -456,9 +459,8 @@ class DeviceEffects final : public DeviceEffectsBase {
     return state;
   }
 
-  Result<exec::Bindings> bind(const KeptState& kept, const std::vector<StoragePtr>& slots,
-                              const std::vector<Scalar>& scalars, bool Memory::*written) {
-    exec::Bindings b;
+  Result<void> bind(const KeptState& kept, const std::vector<StoragePtr>& slots,
+                    const std::vector<Scalar>& scalars, bool Memory::*written, exec::Bindings& b) {
     b.slots.reserve(slots.size());
     for (size_t i = 0; i < slots.size(); ++i) {
       GK_TRY(auto slot, slot_of(*slots[i]));
@@ -466,7 +468,7 @@ class DeviceEffects final : public DeviceEffectsBase {
       if (kept.written[i]) memory_of(*slots[i]).*written = true;
     }
     b.scalars = scalars;
-    return b;
+    return {};
   }
 
   void note(const exec::Executable& e) {

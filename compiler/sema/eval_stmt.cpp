@@ -193,10 +193,7 @@ Result<Flow> Evaluator::exec(const Stmt& s, const ScopePtr& scope, Value* value)
   if (!unit || value || !running() || rolling_ > 0 || !Sites::may_repeat(s))
     return exec_anew(s, scope, value);
   scope->begun = true;
-  GK_CHECK(sites_->run(s, scope, [&]() -> Result<void> {
-    GK_CHECK(exec_anew(s, scope, nullptr));
-    return {};
-  }));
+  GK_CHECK(sites_->run(s, scope));
   GK_CHECK(check_places(scope, s.span));
   return Flow::Next;
 }

@@ -206,6 +206,8 @@ class Evaluator {
   /// then.
   std::shared_ptr<Variable> lookup(std::string_view name, const ScopePtr& scope,
                                    std::shared_ptr<Variable>* hidden = nullptr) const;
+  /// The same for those who hold the scope.
+  static Variable* find(std::string_view name, const Scope& scope);
   /// The error of a name that `lookup` does not find: E0401, or E0407 where it is hidden from a function.
   Error unknown_name(std::string_view name, const ScopePtr& scope, Span span, Meant meant) const;
   Error hidden_name(std::string_view name, const Variable& v, Span span, Meant meant) const;

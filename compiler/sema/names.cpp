@@ -43,18 +43,34 @@ std::optional<int> rank_of(const Value& v) {
 
 }  // namespace
 
-std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope,
-                                            std::shared_ptr<Variable>* hidden) const {
+namespace {
+
+// What `name` stands for; null: nothing, or `*hidden`, which a function does not see.
+const std::shared_ptr<Variable>* search(std::string_view name, const Scope& scope,
+                                        std::shared_ptr<Variable>* hidden) {
   bool beyond_function = false;
-  for (auto s = scope; s; s = s->parent) {
-    if (auto it = s->names.find(name); it != s->names.end()) {
-      if (!beyond_function || it->second->kind == BindKind::Const) return it->second;
+  for (const Scope* s = &scope; s; s = s->parent.get()) {
+    if (auto it = s->names.empty() ? s->names.end() : s->names.find(name); it != s->names.end()) {
+      if (!beyond_function || it->second->kind == BindKind::Const) return &it->second;
       if (hidden) *hidden = it->second;
       return nullptr;
     }
     beyond_function = beyond_function || s->function_boundary;
   }
   return nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<Variable> Evaluator::lookup(std::string_view name, const ScopePtr& scope,
+                                            std::shared_ptr<Variable>* hidden) const {
+  const auto* found = scope ? search(name, *scope, hidden) : nullptr;
+  return found ? *found : nullptr;
+}
+
+Variable* Evaluator::find(std::string_view name, const Scope& scope) {
+  const auto* found = search(name, scope, nullptr);
+  return found ? found->get() : nullptr;
 }
 
 Error Evaluator::hidden_name(std::string_view name, const Variable& v, Span span, Meant meant) const {

@@ -21,6 +21,10 @@ class Evaluator;
 struct Inputs {
   std::vector<Value*> values;        // null for names that nothing has
   std::vector<uint8_t> permissions;  // by name: what may be done to it
+  void clear() {
+    values.clear();
+    permissions.clear();
+  }
 };
 
 /// What evaluating a place became.

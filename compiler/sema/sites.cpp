@@ -99,8 +99,8 @@ void Sites::keep(Site& site, std::unique_ptr<KnownWork> work) {
 }
 
 // The arrays and numbers of `w` for the inputs that were looked at last.
-Given Sites::given(const KnownWork& w) const {
-  Given g;
+Given Sites::given(const KnownWork& w) {
+  Given g = std::exchange(spare_given_, {});
   for (const auto& f : w.fresh) {
     auto s = std::make_shared<Storage>();
     s->type = f.type;
@@ -108,7 +108,6 @@ Given Sites::given(const KnownWork& w) const {
     s->name = f.name;
     g.fresh.push_back(std::move(s));
   }
-  g.slots.reserve(w.slots.size());
   for (const auto& s : w.slots)
     g.slots.push_back(s.input >= 0 ? leaves_.arrays[static_cast<size_t>(s.input)]->storage
                                    : g.fresh[static_cast<size_t>(s.fresh)]);
@@ -116,6 +115,12 @@ Given Sites::given(const KnownWork& w) const {
   for (size_t i = 0; i < g.scalars.size(); ++i)
     if (w.sources[i] >= 0) g.scalars[i] = number(w.sources[i]).scalar.peek();
   return g;
+}
+
+void Sites::give_back(Given g) {
+  g.slots.clear();
+  g.fresh.clear();
+  spare_given_ = std::move(g);
 }
 
 const Value& Sites::number(int32_t at) const {
@@ -140,14 +145,15 @@ Value Sites::result(const KnownWork& w, const Value& v, const std::vector<Storag
 }
 
 Result<Value> Sites::repeat(const KnownWork& w, Span span) {
-  const Given g = given(w);
+  Given g = given(w);
   Effects& effects = *ev_.effects();
-  if (auto r = effects.run_kept(w.program, g.slots, g.scalars, span); !r)
-    return fail(std::move(r.error()).at(span));
-  if (effects.sync_every_statement())
-    if (auto r = effects.synchronize(); !r) return fail(std::move(r.error()).at(span));
+  auto done = effects.run_kept(w.program, g.slots, g.scalars, span);
+  if (done && effects.sync_every_statement()) done = effects.synchronize();
+  if (!done) return fail(std::move(done.error()).at(span));
   size_t next = 0;
-  return result(w, w.result, g.fresh, next);
+  Value made = result(w, w.result, g.fresh, next);
+  give_back(std::move(g));
+  return made;
 }
 
 Result<void> Sites::compare(const KnownWork& w,
@@ -195,22 +201,18 @@ bool Sites::worth_it(Site& site) const {
   return site.runs++ > 0 && !site.hopeless() && ev_.effects()->keeps_work() && ev_.trace().empty();
 }
 
-bool Sites::look(Site& site, const std::shared_ptr<Scope>& scope, const Names& names, Inputs& inputs) {
-  if (!worth_it(site)) return false;
-  if (!site.looked_at) {
-    site.looked_at = true;
-    NameSet found;
-    names(found);
-    site.names.assign(found.begin(), found.end());
+template <class Syntax>
+void Sites::look(Site& site, const std::shared_ptr<Scope>& scope, const Syntax& place, Inputs& inputs) {
+  if (!std::exchange(site.looked_at, true)) {
+    NameSet names;
+    names_in(place, names);
+    site.names.assign(names.begin(), names.end());
   }
-  inputs.values.reserve(site.names.size());
-  inputs.permissions.reserve(site.names.size());
   for (const std::string& name : site.names) {
-    const auto v = ev_.lookup(name, scope);
+    Variable* v = ev_.find(name, *scope);
     inputs.values.push_back(v ? &v->get() : nullptr);
     inputs.permissions.push_back(v ? permission(*v) : 0);
   }
-  return true;
 }
 
 // What the name holds that `s` gives a value; null: it gives none.
@@ -221,48 +223,51 @@ Value* Sites::given_by(const Stmt& s, const std::shared_ptr<Scope>& scope) const
   return v ? &v->value : nullptr;
 }
 
-Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope,
-                        const std::function<Result<void>()>& evaluate) {
-  const auto here = site(What::Statement, s.span);
-  Inputs inputs;
-  if (!look(
-          *here, scope, [&](NameSet& names) { names_in(s, names); }, inputs))
-    return evaluate();
-  const bool rebinds = s.kind == StmtKind::Assign && !s.elementwise;
-  if (const KnownWork* w = find(*here, inputs)) {
-    if (compares())
-      return compare(
-          *w,
-          [&](Observation&) -> Result<const Value*> {
-            GK_CHECK(evaluate());
-            return given_by(s, scope);
-          },
-          s.span);
-    GK_TRY(auto result, repeat(*w, s.span));
-    ev_.changes_.clear();
-    if (s.kind == StmtKind::Let) {
-      const auto& b = s.bindings[0];
-      auto var = ev_.declare(s, b);
-      var->value = std::move(result);
-      scope->names[b.name] = std::move(var);
-    } else if (rebinds) {
-      ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(result), s);
-    }
+Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope) {
+  const auto evaluate = [&]() -> Result<void> {
+    GK_CHECK(ev_.exec_anew(s, scope, nullptr));
     return {};
+  };
+  const std::shared_ptr<Site> here = site(What::Statement, s.span);
+  if (!worth_it(*here)) return evaluate();
+  Inputs inputs = std::exchange(spare_inputs_, {});
+  look(*here, scope, s, inputs);
+  const KnownWork* w = find(*here, inputs);
+  if (!w) {
+    Observation seen(ev_, inputs);
+    auto r = evaluate();
+    auto work = seen.end(given_by(s, scope));
+    if (r) keep(*here, std::move(work));
+    return r;
   }
-  Observation seen(ev_, inputs);
-  auto r = evaluate();
-  auto work = seen.end(given_by(s, scope));
-  if (r) keep(*here, std::move(work));
-  return r;
+  inputs.clear();
+  spare_inputs_ = std::move(inputs);
+  if (compares())
+    return compare(
+        *w,
+        [&](Observation&) -> Result<const Value*> {
+          GK_CHECK(evaluate());
+          return given_by(s, scope);
+        },
+        s.span);
+  GK_TRY(auto result, repeat(*w, s.span));
+  ev_.changes_.clear();
+  if (s.kind == StmtKind::Let) {
+    const auto& b = s.bindings[0];
+    auto var = ev_.declare(s, b);
+    var->value = std::move(result);
+    scope->names[b.name] = std::move(var);
+  } else if (s.kind == StmtKind::Assign && !s.elementwise) {
+    ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(result), s);
+  }
+  return {};
 }
 
 Result<Value> Sites::capture(const syntax::Expr& e, const std::shared_ptr<Scope>& scope) {
   const auto here = site(What::Capture, e.span);
+  if (!worth_it(*here)) return ev_.capture_anew(e, scope, nullptr);
   Inputs inputs;
-  if (!look(
-          *here, scope, [&](NameSet& names) { names_in(*e.body, names); }, inputs))
-    return ev_.capture_anew(e, scope, nullptr);
+  look(*here, scope, *e.body, inputs);
   if (const KnownWork* w = find(*here, inputs)) {
     if (!compares()) return repeat_capture(*w, e, scope);
     Value made;
@@ -282,11 +287,10 @@ Result<Value> Sites::capture(const syntax::Expr& e, const std::shared_ptr<Scope>
   return r;
 }
 
-Result<Value> Sites::call(Span definition, std::span<Value* const> arguments,
+Result<Value> Sites::call(Span definition, const Inputs& inputs,
                           const std::function<Result<Value>()>& evaluate) {
   const auto here = site(What::Definition, definition);
   if (!worth_it(*here)) return evaluate();
-  const Inputs inputs{{arguments.begin(), arguments.end()}, {}};
   if (const KnownWork* w = find(*here, inputs)) {
     if (!compares()) return repeat(*w, definition);
     Value made;

@@ -10,13 +10,12 @@
 // be as it was. What an observation sees that a unit does not tell (a value read back, something printed, a
 // second unit, an array that is neither an input nor new) spoils it, and the place is evaluated each time.
 // What is written must belong to its place alone, now as it did then, so that nobody has to be given a copy.
-// Under GK_STRESS it is evaluated all the same every other time, and E0901 where it becomes other work than was
-// kept.
+// Under GK_STRESS it is evaluated all the same every other time, and E0901 where it becomes other work than
+// was kept.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -33,14 +32,13 @@ class Sites {
  public:
   explicit Sites(Evaluator& ev) : ev_(ev) {}
   /// Runs `s`, a unit of its own, from what is kept or by evaluating it.
-  Result<void> run(const syntax::Stmt& s, const std::shared_ptr<Scope>& scope,
-                   const std::function<Result<void>()>& evaluate);
+  Result<void> run(const syntax::Stmt& s, const std::shared_ptr<Scope>& scope);
   /// Whether it may be one.
   static bool may_repeat(const syntax::Stmt& s);
   /// The capture `e` of what has run up to here.
   Result<Value> capture(const syntax::Expr& e, const std::shared_ptr<Scope>& scope);
   /// A call by the host program of the function or kernel `definition`, which `evaluate` follows.
-  Result<Value> call(Span definition, std::span<Value* const> arguments,
+  Result<Value> call(Span definition, const Inputs& arguments,
                      const std::function<Result<Value>()>& evaluate);
   /// How often something ran from what was kept.
   int64_t repeats() const { return repeats_; }
@@ -56,9 +54,8 @@ class Sites {
   };
   enum class What : uint8_t { Statement, Capture, Definition };
   std::shared_ptr<Site> site(What what, Span place);
-  /// The inputs, where it is to be looked at again.
-  using Names = std::function<void(std::set<std::string, std::less<>>&)>;
-  bool look(Site& site, const std::shared_ptr<Scope>& scope, const Names& names, Inputs& inputs);
+  template <class Syntax>
+  void look(Site& site, const std::shared_ptr<Scope>& scope, const Syntax& place, Inputs& inputs);
   bool worth_it(Site& site) const;
   Value* given_by(const syntax::Stmt& s, const std::shared_ptr<Scope>& scope) const;
   Result<Value> repeat_capture(const KnownWork& w, const syntax::Expr& e,
@@ -67,7 +64,8 @@ class Sites {
   const KnownWork* find(Site& site, const Inputs& inputs);
   bool fits(const KnownWork& w, const Inputs& inputs);
   static void keep(Site& site, std::unique_ptr<KnownWork> work);
-  Given given(const KnownWork& w) const;
+  Given given(const KnownWork& w);
+  void give_back(Given g);
   const Value& number(int32_t at) const;
   Value result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next) const;
   Result<Value> repeat(const KnownWork& w, Span span);
@@ -78,6 +76,8 @@ class Sites {
   Evaluator& ev_;
   std::unordered_map<uint64_t, std::shared_ptr<Site>> sites_;  // by what and where it is
   int64_t repeats_ = 0;
+  Inputs spare_inputs_;  // empty: their room is used again
+  Given spare_given_;
   Leaves leaves_;               // of the inputs looked at last
   std::vector<Value> numbers_;  // what is computed from their numbers
 };

@@ -4,12 +4,15 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/exec/spares.h"
+
 namespace gk::exec {
 
 Result<std::shared_ptr<Core>> Core::create(std::shared_ptr<hal::Device> device, int64_t memory_limit_bytes) {
   std::shared_ptr<Core> core(new Core);
   core->device_ = std::move(device);
   core->pool_ = memory::Pool::create(core->device_, memory_limit_bytes);
+  core->spares_ = std::make_shared<Spares>();
   return core;
 }
 

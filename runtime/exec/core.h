@@ -60,6 +60,9 @@ class Core : public std::enable_shared_from_this<Core> {
   hal::Device& device() { return *device_; }
   memory::Pool& pool() { return *pool_; }
   memory::RetireList& retired() { return pool_->retired(); }
+  class Spares& spares() {
+    return *spares_;
+  }
 
   /// A timeline for one more runtime, and its end: a stream of our own goes to the next runtime as it is.
   Result<memory::Timeline*> join(std::optional<void*> native);
@@ -108,6 +111,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
   std::shared_ptr<hal::Device> device_;
   std::shared_ptr<memory::Pool> pool_;
+  std::shared_ptr<Spares> spares_;
   std::atomic<int64_t> num_kept_{0};
   mutable std::mutex mutex_;                  // all below
   std::vector<memory::Timeline*> timelines_;  // all that ever had a runtime: they live as long as the pool
@@ -141,6 +145,7 @@ struct Runtime::Impl {
   memory::BlockPtr arena;  // shared by small eager runs: the stream orders them
   std::unique_ptr<hal::Stream> capture_stream;  // for recordings; never given work outside of one
   std::shared_ptr<RecordingState> recording;
+  std::shared_ptr<struct RunRoom> room;  // made at the first run
 
   hal::Stream& stream() { return timeline->stream(); }
   /// Errors: Capture E0711.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/exec/spares.h"
+
 namespace gk::exec {
 namespace {
 
@@ -30,7 +32,28 @@ int64_t Executable::num_driver_nodes() const { return impl_->num_driver_nodes; }
 const std::vector<GraphNode>& Executable::nodes() const { return impl_->nodes; }
 Result<void> Executable::close() { return impl_->close(); }
 
-Executable::Impl::~Impl() { (void)close(); }
+Executable::Impl::~Impl() {
+  if (!park()) (void)close();
+}
+
+bool Executable::Impl::park() {
+  if (exec == nullptr || !unusable.empty() || !planned || nodes.size() != 1 || driver.use_count() > 1)
+    return false;
+  const std::shared_ptr<Loaded>& program = nodes[0].program;
+  const PlacedPtr& place = placed[0];
+  if (program == nullptr || place->arena != nullptr || place->host_call || place->captured) return false;
+  Changed all;
+  all.everything = true;
+  if (!why_not_patchable(program->program(), program->program(), all, exec->can_set_library()).empty())
+    return false;
+  {
+    std::lock_guard lock(driver->mutex);
+    driver->forget(0);  // the program holds the spare's place
+  }
+  Spare s{driver, place, timeline, num_driver_nodes, program->impl().modules, std::move(exec)};
+  if (auto oldest = core->spares().put(program->impl(), std::move(s))) end(core, std::move(*oldest));
+  return true;
+}
 
 void Executable::Impl::set_nodes(std::vector<GraphNode> all, std::vector<PlacedPtr> their_places) {
   nodes = std::move(all);

@@ -21,6 +21,8 @@ struct Executable::Impl {
     Changed changed() const { return {arena, &slots, &scalars, everything}; }
   };
   ~Impl();
+  /// Leaves the driver's object to the next graph of the same program. False: that cannot be.
+  bool park();
   void set_nodes(std::vector<GraphNode> all, std::vector<PlacedPtr> their_places);
   Result<void> close();
   Result<void> usable() const;

@@ -114,6 +114,44 @@ int64_t arena_need(std::span<const GraphNode> nodes, std::span<const PlacedPtr> 
   return most;
 }
 
+Result<void> Graph::Impl::build() {
+  if (driver != nullptr) return {};
+  GK_TRY(driver, DriverGraph::build(*core, nodes, placed, arena->address(), faults->address()));
+  num_driver_nodes = driver->graph().num_nodes();
+  return {};
+}
+
+Graph::Impl::~Impl() {
+  if (!ready) return;
+  if (auto oldest = core->spares().put(nodes[0].program->impl(), std::move(*ready)))
+    end(core, std::move(*oldest));
+}
+
+namespace {
+
+/// Makes the executable of a spare one. False, and it is ended: the driver refuses.
+bool revive(Executable::Impl& e, Spare s) {
+  e.driver = std::move(s.driver);
+  e.exec = std::move(s.exec);
+  e.placed = {std::move(s.placed)};
+  e.timeline = s.timeline;
+  Changed all;
+  all.everything = true;
+  int64_t patched = 0;
+  Result<void> done;
+  {
+    std::lock_guard lock(e.driver->mutex);
+    done = patch(*e.exec, e.walker, e.frame(e.nodes[0], *e.placed[0]), e.placed[0]->ids, all, patched);
+    if (done) e.driver->keep(e.nodes[0].program);
+  }
+  if (done) return true;
+  (void)e.destroy(std::move(e.exec));
+  e.driver.reset();
+  return false;
+}
+
+}  // namespace
+
 Graph::Graph(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Graph::~Graph() = default;
 const std::vector<GraphNode>& Graph::nodes() const { return impl_->nodes; }
@@ -134,11 +172,14 @@ Result<std::shared_ptr<Graph>> Graph::create(Runtime& rt, std::vector<GraphNode>
   }
   impl->placed.assign(nodes.size(), std::make_shared<const Placed>());
   GK_TRY(impl->arena, make_arena(*r.core, r.timeline, arena_need(nodes, impl->placed)));
-  GK_TRY(impl->driver,
-         DriverGraph::build(*r.core, nodes, impl->placed, impl->arena->address(), impl->faults->address()));
   impl->nodes = std::move(nodes);
   impl->num_leases = impl->leases.size();
-  impl->num_driver_nodes = impl->driver->graph().num_nodes();
+  if (impl->nodes.size() == 1) impl->ready = r.core->spares().take(impl->nodes[0].program->impl());
+  if (impl->ready) {
+    impl->num_driver_nodes = impl->ready->num_driver_nodes;
+  } else {
+    GK_CHECK(impl->build());
+  }
   return std::make_shared<Graph>(std::move(impl));
 }
 
@@ -158,8 +199,17 @@ Result<std::shared_ptr<Executable>> Graph::instantiate() {
   e->faults = g.faults;
   e->home = g.home;
   e->planned = g.planned;
-  e->set_nodes(g.nodes, g.placed);
   GK_TRY(e->leases, g.leases.clone());
+  if (g.ready) {
+    e->set_nodes(g.nodes, g.placed);
+    Spare s = std::move(*g.ready);
+    g.ready.reset();
+    e->arena = g.arena;
+    e->num_driver_nodes = s.num_driver_nodes;
+    if (revive(*e, std::move(s))) return std::make_shared<Executable>(std::move(e));
+  }
+  GK_CHECK(g.build());
+  e->set_nodes(g.nodes, g.placed);
   const bool taken = g.driver.use_count() > 1;  // an executable of it may be there
   // The driver graph's nodes name the graph's own arena, which the first executable gets; other ones are
   // pointed at an arena of their own.

@@ -4,6 +4,7 @@
 
 #include "runtime/exec/driver_graph.h"
 #include "runtime/exec/leases.h"
+#include "runtime/exec/spares.h"
 
 namespace gk::exec {
 
@@ -21,14 +22,18 @@ struct Graph::Impl {
   std::vector<GraphNode> nodes;
   std::vector<PlacedPtr> placed;  // one a node
   LeaseSet leases;
-  std::shared_ptr<Arena> arena;  // the planned one, which the driver graph's nodes name
-  std::shared_ptr<DriverGraph> driver;
+  std::shared_ptr<Arena> arena;         // the planned one, which the driver graph's nodes name
+  std::shared_ptr<DriverGraph> driver;  // null: nobody has needed it
+  std::optional<Spare> ready;           // for the first executable
   std::vector<memory::BlockPtr> spare;  // temporaries that are dead at the end; leased
   int64_t temporary_bytes() const {
     int64_t bytes = 0;
     for (const memory::BlockPtr& b : spare) bytes += b->size_bytes();
     return bytes;
   }
+  /// Makes the driver graph, where it is not there.
+  Result<void> build();
+  ~Impl();
   int64_t num_leases = 0, num_driver_nodes = 0;
   int64_t num_driver_edges = 0;  // of a recorded one; a planned one's are counted when somebody asks
 };

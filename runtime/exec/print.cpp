@@ -61,8 +61,11 @@ std::string Graph::print() const {
   const int64_t arena = impl_->arena->size_bytes() + impl_->temporary_bytes();
   int64_t driver_edges = impl_->num_driver_edges;
   if (impl_->planned) {
-    std::lock_guard lock(impl_->driver->mutex);
-    driver_edges = impl_->driver->graph().num_edges();
+    std::lock_guard graph(impl_->mutex);
+    if (impl_->build()) {
+      std::lock_guard lock(impl_->driver->mutex);
+      driver_edges = impl_->driver->graph().num_edges();
+    }
   }
   std::string out =
       fmt::format("graph {} nodes={} edges={} driver_nodes={} driver_edges={} leases={} arena={}\n",

@@ -76,6 +76,10 @@ Result<std::shared_ptr<RecordingState>> RecordingState::extend(Runtime::Impl& rt
       if (graph->extending) return fail(ErrorKind::Capture, "E0718", "the graph is being added to already");
       return fail(ErrorKind::Capture, "E0715", graph->broken);
     }
+    if (Result<void> built = graph->build(); !built) {
+      rt.core->retired().end_capture();
+      return fail(std::move(built).error());
+    }
     graph->extending = true;
   }
   state->core_ = rt.core;

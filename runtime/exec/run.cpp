@@ -3,6 +3,7 @@
 
 #include "runtime/exec/core.h"
 #include "runtime/exec/recording.h"
+#include "runtime/exec/spares.h"
 #include "runtime/exec/walk.h"
 
 namespace gk::exec {
@@ -42,6 +43,7 @@ Loaded::~Loaded() = default;
 const program::Program& Loaded::program() const { return *impl_->program; }
 
 Loaded::Impl::~Impl() {
+  for (Spare& s : core->spares().remove(this)) end(core, std::move(s));
   for (const int64_t first : first_steps) core->dismiss(first);
   // Work that was submitted may still run this code.
   core->retire(std::move(modules));
@@ -80,10 +82,14 @@ Result<void> run(Runtime& rt, const std::shared_ptr<Loaded>& program, const Bind
   }
   for (const SlotBinding& slot : bindings.slots) GK_CHECK(slot.block->acquire(*r.timeline));
   r.submitting(r.faults, program->program().uses_faults);
-  const Frame frame =
-      frame_of(program->impl(), bindings, arena ? arena->address() : nullptr, r.faults->address());
+  if (r.room == nullptr) r.room = std::make_shared<RunRoom>();
+  RunRoom& room = *r.room;
+  Frame frame = frame_of(program->impl(), bindings, arena ? arena->address() : nullptr, r.faults->address(),
+                         std::move(room.slots));
   hal::NodeId last = -1;
-  return walk(r.stream(), frame, last);
+  Result<void> done = walk(room.walker, r.stream(), frame, last);
+  room.slots = std::move(frame.slots);
+  return done;
 }
 
 }  // namespace gk::exec

@@ -3,6 +3,7 @@
 
 #include "runtime/exec/core.h"
 #include "runtime/exec/recording.h"
+#include "runtime/exec/spares.h"
 
 namespace gk::exec {
 namespace {
@@ -146,6 +147,7 @@ Result<void> Runtime::reclaim() {
     return fail(ErrorKind::Capture, "E0708", "memory cannot be reclaimed while a graph is recorded");
   }
   r.arena.reset();
+  for (Spare& s : r.core->spares().remove(nullptr)) end(r.core, std::move(s));
   r.core->tidy();
   GK_CHECK(r.core->pool().reclaim());
   r.core->tidy_adopted();

@@ -364,6 +364,7 @@ Result<void> Executable::update(const Graph& other) {
   std::lock_guard lock(g.mutex);
   if (g.extending) return fail(ErrorKind::Capture, "E0718", "the graph is being added to");
   if (!g.broken.empty()) return fail(ErrorKind::Capture, "E0715", g.broken);
+  GK_CHECK(g.build());
   std::vector<hal::NodeId> mine, theirs;
   const std::string mine_kinds = kinds(e.placed, mine), their_kinds = kinds(g.placed, theirs);
   if (mine.size() != theirs.size()) {

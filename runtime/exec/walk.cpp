@@ -15,9 +15,12 @@ std::byte* resolve(const Ref& ref, const Frame& frame) {
 
 }  // namespace
 
-Frame frame_of(const Loaded::Impl& loaded, const Bindings& bindings, void* arena, void* faults) {
+Frame frame_of(const Loaded::Impl& loaded, const Bindings& bindings, void* arena, void* faults,
+               std::vector<std::byte*> room) {
   Frame f;
   f.program = &loaded.resolved;
+  f.slots = std::move(room);
+  f.slots.clear();
   f.slots.reserve(bindings.slots.size());
   for (const SlotBinding& s : bindings.slots) {
     f.slots.push_back(static_cast<std::byte*>(s.block->address()) + s.offset_bytes);
@@ -110,6 +113,11 @@ Result<hal::NodeId> Walker::conditional(hal::Recorder& r, const Frame& frame, si
 
 Result<void> walk(hal::Recorder& r, const Frame& frame, hal::NodeId& last, const Walker::Each* each) {
   Walker walker;
+  return walk(walker, r, frame, last, each);
+}
+
+Result<void> walk(Walker& walker, hal::Recorder& r, const Frame& frame, hal::NodeId& last,
+                  const Walker::Each* each) {
   const program::Program& p = *frame.program->program;
   for (size_t i = 0; i < p.steps.size(); ++i) {
     if (is_empty(p.steps[i], p.target(p.steps[i]))) continue;

@@ -24,7 +24,9 @@ struct Frame {
   Frame& operator=(Frame&&) = default;
 };
 /// `loaded` and `bindings` must outlive it.
-Frame frame_of(const Loaded::Impl& loaded, const Bindings& bindings, void* arena, void* faults);
+/// Its slots are written into `room`.
+Frame frame_of(const Loaded::Impl& loaded, const Bindings& bindings, void* arena, void* faults,
+               std::vector<std::byte*> room = {});
 /// The frame of body `body` of step `step` in the program of `outer`.
 Frame body_frame(const Frame& outer, size_t step, size_t body);
 
@@ -58,7 +60,15 @@ class Walker {
 
 /// Gives all steps that are not empty to the recorder, each after the one before; `last` is the node to come
 /// after (-1: none) and then the last one added.
+Result<void> walk(Walker& walker, hal::Recorder& r, const Frame& frame, hal::NodeId& last,
+                  const Walker::Each* each = nullptr);
 Result<void> walk(hal::Recorder& r, const Frame& frame, hal::NodeId& last,
                   const Walker::Each* each = nullptr);
+
+/// The buffers of eager runs.
+struct RunRoom {
+  Walker walker;
+  std::vector<std::byte*> slots;
+};
 
 }  // namespace gk::exec

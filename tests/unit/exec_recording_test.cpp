@@ -449,7 +449,11 @@ TEST_P(ExecRecording, it_does_not_begin_while_a_release_waits) {
 TEST_P(ExecRecording, strict_ones_put_off_what_the_driver_would_refuse) {
   const auto p = adder();
   const auto x = block(0);
-  auto e = need(need(exec::Graph::create(*rt, {{"", p, bind({x}, {1}), {}, {}}}, "g"))->instantiate());
+  // Not one that could serve another graph instead.
+  auto both =
+      need(exec::Graph::create(*rt, {{"", p, bind({x}, {1}), {}, {}}, {"", p, bind({x}, {0}), {}, {}}}, "g"));
+  auto e = need(both->instantiate());
+  both.reset();
   GK_OK(e->launch(*rt));
   const auto r = begin({.name = "strict", .mode = hal::CaptureMode::ThreadLocal});
   GK_OK(exec::run(*rt, p, bind({x}, {10})));

@@ -149,39 +149,40 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
   if (!kernel && !def.fn)
     return fail(ErrorKind::Type, "E0207", fmt::format("`{}` cannot be called", callable.name));
   const auto& params = kernel ? def.kernel->params : def.fn->params;
-  sema::Call call;
-  call.callee = callable.name;
-  call.span = kernel ? def.kernel->name_span : def.fn->name_span;
+  const Span span = kernel ? def.kernel->name_span : def.fn->name_span;
   if (args.size() > params.size())
     return fail(ErrorKind::Type, "E0206",
                 fmt::format("`{}` takes {} arguments, not {}", callable.name, params.size(), args.size()),
-                call.span);
+                span);
   if (!kernel && (shape.grid || shape.block || shape.shared_bytes))
     return fail(ErrorKind::Usage, "E0512",
-                fmt::format("`{}` is no kernel: a launch shape is for kernels", callable.name), call.span);
+                fmt::format("`{}` is no kernel: a launch shape is for kernels", callable.name), span);
   if (shape.block > 1024)
     return fail(ErrorKind::Shape, "E0303", fmt::format("a block has 1 to 1024 threads, not {}", shape.block),
-                call.span);
+                span);
   if (auto most = c.engine->device->info().shared_bytes_max;
       c.engine->device->info().target == program::TargetKind::Cuda && shape.shared_bytes > most)
     return fail(
         ErrorKind::Shape, "E0303",
-        fmt::format("a block has {} bytes of shared memory at most, not {}", most, shape.shared_bytes),
-        call.span);
+        fmt::format("a block has {} bytes of shared memory at most, not {}", most, shape.shared_bytes), span);
   Arguments arguments(*c.engine);
   std::vector<sema::Value> values;
+  values.reserve(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
     auto v = arguments.value(args[i], params[i].name, params[i].is_mut);
     if (!v) return fail(std::move(v.error()).at(params[i].span));
     values.push_back(std::move(*v));
   }
-  if (auto ok = arguments.check_overlap(); !ok) return fail(std::move(ok.error()).at(call.span));
+  if (auto ok = arguments.check_overlap(); !ok) return fail(std::move(ok.error()).at(span));
   c.effects->layout = {shape.grid, shape.shared_bytes};
   struct Unshape {
     DeviceEffectsBase& effects;
     ~Unshape() { effects.layout = {}; }
   } unshape{*c.effects};
   const auto follow = [&]() -> Result<sema::Value> {
+    sema::Call call;
+    call.callee = callable.name;
+    call.span = span;
     for (size_t i = 0; i < args.size(); ++i) {
       sema::CallArg a;
       a.span = params[i].span;
@@ -195,11 +196,12 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
           return kernel ? ev.launch_kernel(def, call, shape.block)
                         : ev.call_value(callable.value, call, ev.root());
         },
-        c.as_capture(), call.span, arguments.storages());
+        c.as_capture(), span, arguments.storages());
   };
-  std::vector<sema::Value*> inputs;
-  for (auto& v : values) inputs.push_back(&v);
-  auto made = shape.block ? follow() : ev.sites().call(call.span, inputs, follow);
+  sema::Inputs inputs;
+  inputs.values.reserve(values.size());
+  for (auto& v : values) inputs.values.push_back(&v);
+  auto made = shape.block ? follow() : ev.sites().call(span, inputs, follow);
   if (!made) return fail(std::move(made.error()));
   return result_of(c, *made);
 }

@@ -120,6 +120,7 @@ Result<TensorPtr> make_tensor(ContextCore& c, gk::DType t, const api::Shape& sha
 sema::ArrayPtr array_of(const TensorPtr& t, const std::string& name) {
   auto a = std::make_shared<sema::ArrayData>();
   a->type.dtype = inner(t->dtype);
+  a->type.dims.reserve(t->shape.size());
   for (int64_t d : t->shape) a->type.dims.push_back(ir::Dim::known(d));
   a->bound = true;
   auto s = std::make_shared<sema::Storage>();
