@@ -179,21 +179,29 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::get(exec::Runtime& runtime, 
     for (const passes::NanSite& site : passes::nan_sites(m, nan_check_.exempt))
       key += fmt::format("|{}:{}:{}:{}", site.slot, site.span.file, site.span.begin,
                          m.slots[static_cast<size_t>(site.slot)].name);
-  std::unique_lock lock(mutex_, std::try_to_lock);
-  while (!lock.owns_lock()) {  // another thread may be compiling something long
+  if (auto known = find(key, asker)) return known;
+  std::unique_lock turn(compiling_, std::try_to_lock);
+  while (!turn.owns_lock()) {  // another thread may be compiling something long
     if (asker.interrupted && asker.interrupted()) return fail(ErrorKind::Interrupted, "E0806", "interrupted");
     std::this_thread::sleep_for(kPatience);
-    (void)lock.try_lock();
+    (void)turn.try_lock();
   }
-  if (auto* known = entries_.find(key); known && !asker.log) {
-    ++asker.counters.unit_cache_hits;
-    ++stats_.hits;
-    return *known;
-  }
+  if (auto known = find(key, asker)) return known;  // it may have been this one
   GK_TRY(auto loaded, make(runtime, m, asker, shape));
   const auto weight = static_cast<int64_t>(key.size() + kBytesOfStep * (1 + loaded->program().steps.size()));
+  const std::lock_guard lock(mutex_);
   entries_.put(std::move(key), loaded, weight);
   return loaded;
+}
+
+std::shared_ptr<exec::Loaded> ProgramCache::find(const std::string& key, const Asker& asker) {
+  if (asker.log) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto* known = entries_.find(key);
+  if (!known) return nullptr;
+  ++asker.counters.unit_cache_hits;
+  ++stats_.hits;
+  return *known;
 }
 
 Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::Module& m, const Asker& asker,
@@ -231,7 +239,10 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
   Counters& counters = asker.counters;
   auto start = std::chrono::steady_clock::now();
   ++counters.compiles;
-  ++stats_.compiles;
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.compiles;
+  }
   GK_TRY(auto program, compile(m, asker, shape));
   auto built = std::chrono::steady_clock::now();
   auto loaded = exec::Loaded::create(runtime, program);

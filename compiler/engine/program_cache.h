@@ -2,7 +2,7 @@
 // module: scalar values and names are not part of it, and code is shared between programs whose kernels have
 // equal text, so a new extent or value compiles nothing. Promises the same program for the same structure, to
 // all threads that ask; of the programs those used last are kept, up to a limit. Thread-safe: one compiles at
-// a time.
+// a time, and what is known is had meanwhile.
 #pragma once
 
 #include <memory>
@@ -51,6 +51,8 @@ class ProgramCache {
 
  private:
   passes::Options pass_options();
+  /// Null: it is not known, or the asker wants to see it made.
+  std::shared_ptr<exec::Loaded> find(const std::string& key, const Asker& asker);
   Result<std::shared_ptr<exec::Loaded>> make(exec::Runtime& runtime, const ir::Module& m, const Asker& asker,
                                              const Layout& shape);
   Result<std::shared_ptr<const program::Program>> compile(const ir::Module& m, const Asker& asker,
@@ -58,7 +60,8 @@ class ProgramCache {
 
   static constexpr int64_t kMostBytes = int64_t{16} << 20;
 
-  std::mutex mutex_;
+  std::mutex compiling_;  // of who compiles
+  std::mutex mutex_;      // the statistics and the entries; never held while something is compiled
   Stats stats_;
   hal::Device& device_;
   const NanCheck nan_check_;

@@ -2,6 +2,8 @@
 // and CPython's formatter_unicode.c for the order of checks and for zero padding with separators.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <vector>
@@ -148,13 +150,10 @@ std::string number_text(const Spec& s, NumberText n, bool negative, int group) {
 }
 
 std::string to_base(uint64_t v, unsigned base, bool upper) {
-  const char* symbols = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-  std::string s;
-  do {
-    s.insert(s.begin(), symbols[v % base]);
-    v /= base;
-  } while (v != 0);
-  return s;
+  char b[64];
+  const auto r = std::to_chars(b, b + sizeof b, v, static_cast<int>(base));
+  if (upper) std::transform(b, r.ptr, b, [](char c) { return c >= 'a' ? static_cast<char>(c - 32) : c; });
+  return std::string(b, r.ptr);
 }
 
 Result<std::string> format_integer(const Scalar& v, const Spec& s, std::string_view text) {

@@ -4,9 +4,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <vector>
 
 namespace gk::formats {
 namespace {
@@ -26,10 +24,11 @@ Digits from_scientific(std::string_view s) {
   return d;
 }
 
-std::string printed(const char* format, int precision, double v) {
-  std::vector<char> buffer(512 + static_cast<size_t>(precision));
-  int n = std::snprintf(buffer.data(), buffer.size(), format, precision, v);
-  return std::string(buffer.data(), static_cast<size_t>(n));
+std::string printed(std::chars_format format, int precision, double v) {
+  std::string s(512 + static_cast<size_t>(precision), ' ');
+  const auto r = std::to_chars(s.data(), s.data() + s.size(), v, format, precision);
+  s.resize(static_cast<size_t>(r.ptr - s.data()));
+  return s;
 }
 
 /// f16 has no standard conversion. The closest decimal of each length is tried, then its neighbours: at a
@@ -38,7 +37,7 @@ std::string printed(const char* format, int precision, double v) {
 Digits shortest_f16(double v) {
   uint16_t bits = f64_to_f16(v);
   for (int precision = 0; precision < 5; ++precision) {
-    std::string s = printed("%.*e", precision, v);
+    std::string s = printed(std::chars_format::scientific, precision, v);
     if (f64_to_f16(std::strtod(s.c_str(), nullptr)) == bits) return from_scientific(s);
     Digits d = from_scientific(s);
     d.digits.resize(static_cast<size_t>(precision) + 1, '0');
@@ -51,7 +50,7 @@ Digits shortest_f16(double v) {
       return up;
     }
   }
-  return from_scientific(printed("%.*e", 5, v));
+  return from_scientific(printed(std::chars_format::scientific, 5, v));
 }
 
 std::string sign_of(double v) { return std::signbit(v) ? "-" : ""; }
@@ -78,11 +77,11 @@ std::string positional(double v, DType t, int precision, bool exact_integers) {
   Digits d = shortest_digits(v, t);
   int n = static_cast<int>(d.digits.size());
   if (precision >= 0 && n - d.point > precision) {
-    std::string s = printed("%.*f", precision, std::fabs(v));
+    std::string s = printed(std::chars_format::fixed, precision, std::fabs(v));
     if (s.find('.') == std::string::npos) s += '.';
     return sign_of(v) + trim_zeros(s);
   }
-  if (exact_integers && d.point > n) return printed("%.*f", 0, v) + ".";
+  if (exact_integers && d.point > n) return printed(std::chars_format::fixed, 0, v) + ".";
   std::string s = sign_of(v);
   if (v == 0) {
     s += "0.";
@@ -100,14 +99,14 @@ std::string positional(double v, DType t, int precision, bool exact_integers) {
 std::string scientific(double v, DType t, int precision) {
   Digits d = shortest_digits(v, t);
   if (precision >= 0 && static_cast<int>(d.digits.size()) - 1 > precision)
-    d = from_scientific(printed("%.*e", precision, std::fabs(v)));
+    d = from_scientific(printed(std::chars_format::scientific, precision, std::fabs(v)));
   int e = d.exponent();
   return fmt::format("{}{}.{}e{}{:02}", sign_of(v), d.digits.substr(0, 1), d.digits.substr(1),
                      e < 0 ? '-' : '+', std::abs(e));
 }
 
 std::string exact_scientific(double v, int precision) {
-  std::string s = printed("%.*e", precision, std::fabs(v));
+  std::string s = printed(std::chars_format::scientific, precision, std::fabs(v));
   if (precision == 0) s.insert(s.find('e'), ".");
   return sign_of(v) + s;
 }

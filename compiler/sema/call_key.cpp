@@ -1,7 +1,5 @@
 #include "compiler/sema/call_key.h"
 
-#include <bit>
-
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
@@ -34,19 +32,6 @@ NameSet names_of(const Callable& c) {
 
 }  // namespace
 
-void CallKey::number(int64_t n) { text.append(reinterpret_cast<const char*>(&n), sizeof n); }
-
-void CallKey::word(std::string_view s) {
-  number(static_cast<int64_t>(s.size()));
-  text += s;
-}
-
-void CallKey::bits(const Scalar& s) {
-  text += static_cast<char>(s.dtype);
-  number(s.i);
-  number(std::bit_cast<int64_t>(s.f));
-}
-
 void CallKey::array(const ArrayPtr& a) {
   if (!a->storage) return;
   int64_t same = 0;
@@ -54,33 +39,33 @@ void CallKey::array(const ArrayPtr& a) {
          arrays[static_cast<size_t>(same)]->storage != a->storage)
     ++same;
   arrays.push_back(a);
-  word(ir::to_string(a->type));
-  number(same);
-  text += static_cast<char>(a->storage->placement);
-  text += static_cast<char>(a->wanted);
-  text += static_cast<char>(a->loose);
+  key.named_type(a->type);
+  key.number(same);
+  key.flag(static_cast<int>(a->storage->placement));
+  key.flag(static_cast<int>(a->wanted));
+  key.flag(static_cast<int>(a->loose));
 }
 
 // It has no dtype until it meets one: what it becomes is made for its values.
 void CallKey::literal(const ArrayData& a) {
-  text += 'L';
-  word(ir::to_string(a.type));
+  key.flag('L');
+  key.named_type(a.type);
   const LiteralValues& values = a.literal->values;
   if (values.identity()) {  // of a tree, which its file keeps
-    number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(values.identity())));
-    number(values.is_negated());
+    key.number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(values.identity())));
+    key.number(values.is_negated());
     return;
   }
-  for (size_t i = 0; i < values.size(); ++i) bits(values[i]);
+  for (size_t i = 0; i < values.size(); ++i) key.scalar(values[i]);
 }
 
 void CallKey::type(const Value& v) {
-  text += static_cast<char>(v.dtype);
+  key.flag(static_cast<int>(v.dtype));
   address(v.type_def);
   address(v.type_syntax);  // which its file keeps
-  number(v.dims ? static_cast<int64_t>(v.dims->size()) : -1);
+  key.number(v.dims ? static_cast<int64_t>(v.dims->size()) : -1);
   if (v.dims)
-    for (const auto& d : *v.dims) number(d.value);
+    for (const auto& d : *v.dims) key.number(d.value);
   if (!v.type_def) return;
   NameSet names;
   names_in(*v.type_def->body, names);
@@ -91,13 +76,13 @@ void CallKey::callable(const Value& v) {
   const Callable& c = *v.callable;
   address(c.fn);
   address(c.kernel);
-  number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.lambda)));
+  key.number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(c.lambda)));
   ++closed_over_;
   const void* who = c.lambda   ? static_cast<const void*>(c.lambda)
                     : c.kernel ? static_cast<const void*>(c.kernel.get())
                                : static_cast<const void*>(c.fn.get());
   const auto [it, fresh] = visited_.try_emplace({who, c.scope.get()}, static_cast<int64_t>(visited_.size()));
-  number(fresh ? -1 : it->second);
+  key.number(fresh ? -1 : it->second);
   if (fresh) seen(names_of(c), c.scope, !c.lambda);
   --closed_over_;
 }
@@ -106,43 +91,43 @@ void CallKey::seen(const NameSet& names, const std::shared_ptr<Scope>& scope, bo
   for (const auto& n : names) {
     const auto v = find(n, scope, inside_function);
     if (!v) continue;
-    word(n);
+    key.word(n);
     value(v->get());
   }
-  text += ')';
+  key.flag(')');
 }
 
 void CallKey::value(const Value& v) {
-  text += static_cast<char>(v.kind);
+  key.flag(static_cast<int>(v.kind));
   switch (v.kind) {
     case VKind::Unknown:
     case VKind::None: break;
     case VKind::Scalar:
-      text += static_cast<char>(v.weak);
+      key.flag(static_cast<int>(v.weak));
       if (closed_over_ > 0) {
-        bits(v.scalar);
+        key.scalar(v.scalar);
       } else {
-        text += static_cast<char>(v.scalar.dtype);
+        key.flag(static_cast<int>(v.scalar.dtype));
         numbers.push_back(v);
       }
       break;
-    case VKind::String: word(v.text); break;
-    case VKind::Builtin: word(v.text); break;
+    case VKind::String: key.word(v.text); break;
+    case VKind::Builtin: key.word(v.text); break;
     case VKind::Array: v.is_literal() ? literal(*v.array) : array(v.array); break;
     case VKind::Range:
-      for (const auto& end : v.items->items) bits(end.scalar);
+      for (const auto& end : v.items->items) key.scalar(end.scalar);
       break;
     case VKind::Record:
     case VKind::List:
     case VKind::Tuple:
-      number(static_cast<int64_t>(v.items->items.size()));
-      for (const auto& n : v.items->names) word(n);
+      key.number(static_cast<int64_t>(v.items->items.size()));
+      for (const auto& n : v.items->names) key.word(n);
       address(v.items->type);
       for (const auto& i : v.items->items) value(i);
       break;
     case VKind::Strings:
-      number(static_cast<int64_t>(v.strings->size()));
-      for (const auto& s : *v.strings) word(s);
+      key.number(static_cast<int64_t>(v.strings->size()));
+      for (const auto& s : *v.strings) key.word(s);
       break;
     case VKind::Function:
     case VKind::Kernel: callable(v); break;
@@ -151,7 +136,7 @@ void CallKey::value(const Value& v) {
     case VKind::Exec:
     case VKind::NodeRef:
       address(v.graph);
-      number(v.node);
+      key.number(v.node);
       break;
     case VKind::Module: address(v.module); break;
   }
@@ -167,9 +152,9 @@ void CallKey::function(const Callable& c) {
       v.kind = VKind::Function;
       v.callable = std::make_shared<Callable>(c);
       fresh.callable(v);
-      known = {ev_.num_definitions(), std::move(fresh.text), std::move(fresh.keepers)};
+      known = {ev_.num_definitions(), std::move(fresh.key.bytes), std::move(fresh.keepers)};
     }
-    word(known.text);
+    key.word(known.text);
     keepers.insert(keepers.end(), known.keepers.begin(), known.keepers.end());
     return;
   }
@@ -180,7 +165,7 @@ void CallKey::function(const Callable& c) {
 }
 
 void CallKey::argument(std::string_view parameter, const Value& v) {
-  word(parameter);
+  key.word(parameter);
   value(v);
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/key_bytes.h"
 #include "compiler/sema/names_in.h"
 #include "compiler/sema/value.h"
 
@@ -25,10 +26,10 @@ class CallKey {
   void function(const Callable& c);
   void argument(std::string_view parameter, const Value& v);
 
-  std::string text;
+  ir::KeyBytes key;
   std::vector<ArrayPtr> arrays;                      // leaves of the arguments, closed-over ones too
   std::vector<Value> numbers;                        // leaves of the arguments
-  std::vector<std::shared_ptr<const void>> keepers;  // of all addresses in `text`
+  std::vector<std::shared_ptr<const void>> keepers;  // of all addresses in `key`
 
  private:
   void value(const Value& v);
@@ -37,12 +38,9 @@ class CallKey {
   void array(const ArrayPtr& a);
   void literal(const ArrayData& a);
   void seen(const NameSet& names, const std::shared_ptr<Scope>& scope, bool inside_function);
-  void word(std::string_view s);
-  void number(int64_t n);
-  void bits(const Scalar& s);
   template <class T>
   void address(const std::shared_ptr<T>& p) {
-    number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.get())));
+    key.number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.get())));
     if (p) keepers.push_back(p);
   }
 

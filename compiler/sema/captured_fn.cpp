@@ -76,7 +76,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
   GK_CHECK(flush(call.span));
 
   CallKey key(*this);
-  key.text += static_cast<char>(fuse_ | fast_math_ << 1 | tf32_ << 2);
+  key.key.flag(fuse_ | fast_math_ << 1 | tf32_ << 2);
   key.function(c);
   each_parameter(*c.fn, bound, [&](const syntax::Param& p, Variable& v) { key.argument(p.name, v.get()); });
   for (Value& n : key.numbers) n = without_origin(n);
@@ -91,7 +91,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
                    std::make_move_iterator(computed.end()));
     return true;
   };
-  const auto known = captured_.find(key.text, key.numbers);
+  const auto known = captured_.find(key.key.bytes, key.numbers);
   for (const auto& f : known)
     if (replay(*f)) {
       captured_.use(f);
@@ -103,7 +103,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
   if (!replay(*f))
     return fail(ErrorKind::Internal, "E0901", "a prologue that differs from its trace", call.span);
   GK_TRY(auto result, launch_captured(f, key, numbers, call.span));
-  captured_.keep(key.text, key.numbers, f, *effects_);
+  captured_.keep(key.key.bytes, key.numbers, f, *effects_);
   return result;
 }
 

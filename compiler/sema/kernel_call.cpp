@@ -1,6 +1,7 @@
 // User kernels as the evaluator sees them: checked where they are defined, launched where they are called.
 #include <fmt/format.h>
 
+#include "compiler/ir/key_bytes.h"
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
@@ -92,7 +93,9 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   inner->parent = c.scope;
   inner->function_boundary = true;
   std::vector<KernelArg> args;
-  std::string key = fmt::format("{}|{}|", static_cast<const void*>(&def), fast_math_);
+  ir::KeyBytes key;
+  key.number(static_cast<int64_t>(reinterpret_cast<uintptr_t>(&def)));
+  key.flag(fast_math_);
   for (size_t i = 0; i < call.args.size(); ++i) {
     auto& a = call.args[i];
     const auto& p = def.params[i];
@@ -141,18 +144,19 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       k.type = a.value.array->type;
     else
       k.type.dtype = k.weak && a.value.scalar.dtype == DType::U64 ? DType::I64 : a.value.scalar.dtype;
-    key += fmt::format("{}{}{}{};", k.is_array ? "a" : "s", k.weak ? "w" : "", name(k.type.dtype),
-                       k.type.rank());
+    key.flag(k.is_array | k.weak << 1);
+    key.flag(static_cast<int>(k.type.dtype));
+    key.flag(k.type.rank());
     args.push_back(std::move(k));
   }
   GK_CHECK(check_overlap(call));
   if (auto ok = check_kernel_args(def, args, kernel_options(c.scope)); !ok)
     return fail(std::move(ok.error()).at(call.span));
-  auto& lowered = kernels_[key];
+  auto& lowered = kernels_[key.bytes];
   if (!lowered) {
     auto r = lower_kernel(def, args, kernel_options(c.scope));
     if (!r) {
-      kernels_.erase(key);
+      kernels_.erase(key.bytes);
       return fail(std::move(r.error()).label(call.span, "in this launch"));
     }
     lowered = std::make_shared<LoweredKernel>(std::move(*r));

@@ -284,7 +284,8 @@ Result<ArrayPtr> Evaluator::as_array(const Value& v, DType t, Span span) {
 
 /// Code may be made for the value of a constant; any other is a parameter.
 Result<ArrayPtr> Evaluator::scalar_array(const HostScalar& s, bool constant, Span span) {
-  if (s.origin() && s.origin()->prologue.get() == following_)
+  const bool followed = s.origin() && s.origin()->prologue.get() == following_;
+  if (followed && !(constant && following_->reads_constants()))
     return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s.peek(), span, s.origin()->at));
   if (!constant) return trace_->pending(ir::Type{s.dtype, {}}, trace_->param(s, span));
   ir::Attrs attrs;

@@ -45,7 +45,7 @@ Observation::Observation(Evaluator& ev, const Inputs& inputs)
   work_->permissions = inputs.permissions;
   work_->definitions = ev.num_definitions();
   work_->manner = ev.manner();
-  work_->prologue = std::make_shared<Prologue>();
+  work_->prologue = std::make_shared<Prologue>(true);
   ev.following_ = work_->prologue.get();
   for (const ArrayData* a : leaves_.arrays) {
     input_storages_.push_back(a->storage);

@@ -28,6 +28,9 @@ using HostStep = std::function<Result<Value>(Evaluator&, const std::vector<Value
 
 class Prologue : public std::enable_shared_from_this<Prologue> {
  public:
+  /// `constants`: a number that code is made for is read, as where nobody follows it.
+  explicit Prologue(bool constants = false) : reads_constants_(constants) {}
+  bool reads_constants() const { return reads_constants_; }
   /// The next argument that is a number, with its origin. All of them come before the first step.
   Value argument(const Value& number);
   /// `result` is what `step` gave for `args`, without their origins; with its own afterwards.
@@ -60,6 +63,7 @@ class Prologue : public std::enable_shared_from_this<Prologue> {
   };
   Value with_origin(const Value& v, int32_t at);
 
+  const bool reads_constants_;
   std::vector<bool> steering_;
   std::vector<Step> steps_;  // number `at` is an argument, or step `at - arguments`
 };

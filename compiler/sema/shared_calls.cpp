@@ -32,8 +32,6 @@ Value with_arrays(const Value& v, F&& make) {
   return r;
 }
 
-void number(std::string& key, int64_t n) { key.append(reinterpret_cast<const char*>(&n), sizeof n); }
-
 int64_t address(const void* p) { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(p)); }
 
 }  // namespace
@@ -52,8 +50,8 @@ SharedCalls::Now::Now(Evaluator& ev, const Callable& c)
       outside_(ev.num_outside()),
       fn_(c.fn) {
   if (!usable_) return;
-  number(key_, address(c.fn.get()));
-  number(key_, address(c.scope.get()));
+  key_.number(address(c.fn.get()));
+  key_.number(address(c.scope.get()));
 }
 
 void SharedCalls::Now::argument(const Value& v, bool is_mut) {
@@ -62,57 +60,51 @@ void SharedCalls::Now::argument(const Value& v, bool is_mut) {
 }
 
 void SharedCalls::Now::add(const Value& v) {
-  key_ += static_cast<char>(v.kind);
+  key_.flag(static_cast<int>(v.kind));
   switch (v.kind) {
     case VKind::Scalar: {
       const Scalar s = v.scalar.peek();
-      key_ += static_cast<char>(s.dtype);
-      key_ += static_cast<char>(v.weak);
-      number(key_, s.i);
-      number(key_, std::bit_cast<int64_t>(s.f));
-      number(key_, ev_.comes_from_call(v) ? v.scalar.origin()->at : -1);
+      key_.scalar(s);
+      key_.flag(v.weak);
+      key_.number(ev_.comes_from_call(v) ? v.scalar.origin()->at : -1);
       break;
     }
-    case VKind::String:
-      number(key_, static_cast<int64_t>(v.text.size()));
-      key_ += v.text;
-      break;
+    case VKind::String: key_.word(v.text); break;
     case VKind::Array: {
       if (v.is_literal()) {
         usable_ = usable_ && v.array->literal->origins.empty();
         const LiteralValues& values = v.array->literal->values;
         if (values.identity()) {  // of a tree, which lives longer than the unit
-          number(key_, address(values.identity()));
-          number(key_, values.is_negated());
+          key_.number(address(values.identity()));
+          key_.number(values.is_negated());
         }
         for (size_t i = 0; !values.identity() && i < values.size(); ++i) {
           const Scalar s = values[i];
-          key_ += static_cast<char>(s.dtype);
-          number(key_, s.i);
-          number(key_, std::bit_cast<int64_t>(s.f));
+          key_.flag(static_cast<int>(s.dtype));
+          key_.number(s.i);
+          key_.number(std::bit_cast<int64_t>(s.f));
         }
-        key_ += ir::to_string(v.array->type);
+        key_.named_type(v.array->type);
         break;
       }
       const auto value = ev_.trace().known_value(*v.array);
       usable_ = usable_ && (value >= 0 || v.array->storage);
-      number(key_, value);
-      number(key_, value >= 0 ? 0 : address(v.array->storage.get()));
-      key_ += ir::to_string(v.array->type);  // with the names of its extents
+      key_.number(value);
+      key_.number(value >= 0 ? 0 : address(v.array->storage.get()));
+      key_.named_type(v.array->type);
       break;
     }
     case VKind::Record:
     case VKind::List:
     case VKind::Tuple:
-      number(key_, static_cast<int64_t>(v.items->items.size()));
-      number(key_, address(v.items->type.get()));
+      key_.number(static_cast<int64_t>(v.items->items.size()));
+      key_.number(address(v.items->type.get()));
       for (const auto& n : v.items->names) {
-        number(key_, static_cast<int64_t>(n.size()));
-        key_ += n;
+        key_.word(n);
       }
       for (const auto& i : v.items->items) add(i);
       break;
-    case VKind::Builtin: key_ += v.text + ";"; break;
+    case VKind::Builtin: key_.word(v.text); break;
     default: usable_ = false;
   }
 }
@@ -121,7 +113,7 @@ std::optional<Value> SharedCalls::Now::find() const {
   if (!usable_) return std::nullopt;
   SharedCalls& all = ev_.shared_calls();
   all.renew(trace_, ev_.num_definitions());
-  const auto it = all.known_.find(key_);
+  const auto it = all.known_.find(key_.bytes);
   if (it == all.known_.end()) return std::nullopt;
   return with_arrays(it->second.result, [&](const ArrayPtr& a) {
     auto mine = ev_.trace().pending(a->type, a->pending);
@@ -135,16 +127,16 @@ void SharedCalls::Now::keep(const Value& r) {
   if (!usable_ || ev_.trace().id() != trace_ || ev_.num_outside() != outside_ || !plain(r, trace_)) return;
   all.renew(trace_, ev_.num_definitions());
   // Not a name of the value: it is not alive because of this.
-  all.known_[std::move(key_)] = {with_arrays(r,
-                                             [&](const ArrayPtr& a) {
-                                               auto held = std::make_shared<ArrayData>();
-                                               held->type = a->type;
-                                               held->pending = a->pending;
-                                               held->trace = a->trace;
-                                               held->wanted = a->wanted;
-                                               return held;
-                                             }),
-                                 fn_};
+  all.known_[std::move(key_.bytes)] = {with_arrays(r,
+                                                   [&](const ArrayPtr& a) {
+                                                     auto held = std::make_shared<ArrayData>();
+                                                     held->type = a->type;
+                                                     held->pending = a->pending;
+                                                     held->trace = a->trace;
+                                                     held->wanted = a->wanted;
+                                                     return held;
+                                                   }),
+                                       fn_};
 }
 
 }  // namespace gk::sema

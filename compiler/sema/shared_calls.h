@@ -11,6 +11,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "compiler/ir/key_bytes.h"
 #include "compiler/sema/value.h"
 
 namespace gk::sema {
@@ -33,7 +34,7 @@ class SharedCalls {
     void add(const Value& v);
     Evaluator& ev_;
     bool usable_;
-    std::string key_;
+    ir::KeyBytes key_;
     uint64_t trace_;
     int64_t outside_;
     std::shared_ptr<syntax::FnDef> fn_;

@@ -310,6 +310,17 @@ Result<Value> Sites::call(Span definition, const Inputs& inputs,
   return r;
 }
 
+Result<std::optional<Value>> Sites::call_again(Span definition, const Inputs& inputs) {
+  const auto here = site(What::Definition, definition);
+  const bool known = here->runs > 0 && !here->hopeless() && !here->known.empty() &&
+                     ev_.effects()->keeps_work() && ev_.trace().empty();
+  if (!known || (gk::options().stress && repeats_ % 2 == 0)) return std::nullopt;
+  const KnownWork* w = find(*here, inputs);
+  if (!w) return std::nullopt;
+  GK_TRY(auto made, repeat(*w, definition));
+  return std::optional(std::move(made));
+}
+
 Result<Value> Sites::repeat_capture(const KnownWork& w, const syntax::Expr& e,
                                     const std::shared_ptr<Scope>& scope) {
   const Given g = given(w);

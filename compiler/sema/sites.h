@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,8 @@ class Sites {
   /// A call by the host program of the function or kernel `definition`, which `evaluate` follows.
   Result<Value> call(Span definition, const Inputs& arguments,
                      const std::function<Result<Value>()>& evaluate);
+  /// The same where it runs from what is kept; nothing, and nothing has happened: it has to be called.
+  Result<std::optional<Value>> call_again(Span definition, const Inputs& arguments);
   /// How often something ran from what was kept.
   int64_t repeats() const { return repeats_; }
 

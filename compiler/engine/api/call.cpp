@@ -1,11 +1,7 @@
 // Calls of functions and kernels: arguments to the evaluator's values and back.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
-#include <set>
-
-#include "compiler/engine/api/core.h"
+#include "compiler/engine/api/arguments.h"
 #include "compiler/sema/sites.h"
 
 namespace gk::engine {
@@ -13,90 +9,6 @@ namespace gk::engine {
 namespace {
 
 using api::LaunchShape;
-using Kind = api::Value::Kind;
-
-// The arguments of one call. Tensors that are the same array share a storage, so that the evaluator sees it.
-class Arguments {
- public:
-  explicit Arguments(const EngineCore& engine) : engine_(engine) {}
-
-  Result<sema::Value> value(const api::Value& v, const std::string& name, bool is_mut) {
-    switch (v.kind()) {
-      case Kind::None: return fail(ErrorKind::Type, "E0202", "this argument is no value");
-      case Kind::Number: return number_in(v);
-      case Kind::Text: return sema::Value::of_string(v.text());
-      case Kind::Array: {
-        GK_TRY(auto t, need_tensor(engine_, v.tensor()));
-        return sema::Value::of_array(array(t, name, is_mut));
-      }
-      default: break;
-    }
-    sema::Value r;
-    r.kind = v.kind() == Kind::List    ? sema::VKind::List
-             : v.kind() == Kind::Tuple ? sema::VKind::Tuple
-                                       : sema::VKind::Record;
-    r.items = std::make_shared<sema::Aggregate>();
-    r.items->names = v.names();
-    if (v.kind() == Kind::Record) {
-      const std::set<std::string> apart(v.names().begin(), v.names().end());
-      if (apart.size() != v.items().size() || v.names().size() != v.items().size())
-        return fail(ErrorKind::Type, "E0202",
-                    fmt::format("this record has {} values and {} names, of which {} differ",
-                                v.items().size(), v.names().size(), apart.size()));
-    }
-    for (const auto& i : v.items()) {
-      GK_TRY(auto item, value(i, name, is_mut));
-      r.items->items.push_back(std::move(item));
-    }
-    return r;
-  }
-
-  /// Parts of memory that overlap without being one array: the evaluator, which knows whole arrays, cannot
-  /// see them. Errors: E0404.
-  Result<void> check_overlap() const {
-    for (size_t i = 0; i < seen_.size(); ++i)
-      for (size_t j = i + 1; j < seen_.size(); ++j) {
-        const auto &a = *seen_[i].tensor, &b = *seen_[j].tensor;
-        if (!seen_[i].is_mut && !seen_[j].is_mut) continue;
-        if (a.address() < b.address() + b.size_bytes && b.address() < a.address() + a.size_bytes)
-          return fail(make_error(ErrorKind::Type, "E0404",
-                                 fmt::format("the memory of {} and {} overlaps, and one of them is written",
-                                             label(i), label(j))));
-      }
-    return {};
-  }
-
-  std::vector<sema::StoragePtr> storages() const {
-    std::vector<sema::StoragePtr> out;
-    for (const auto& s : seen_) out.push_back(s.array->storage);
-    return out;
-  }
-
- private:
-  struct Seen {
-    TensorPtr tensor;
-    sema::ArrayPtr array;
-    bool is_mut = false;
-  };
-  sema::ArrayPtr array(const TensorPtr& t, const std::string& name, bool is_mut) {
-    for (auto& s : seen_)
-      if (is_same(*s.tensor, *t)) {
-        s.is_mut = s.is_mut || is_mut;
-        return s.array;
-      }
-    seen_.push_back({t, array_of(t, name), is_mut});
-    return seen_.back().array;
-  }
-  // Of nothing, an address says nothing.
-  static bool is_same(const TensorImpl& a, const TensorImpl& b) {
-    if (a.dtype != b.dtype || a.shape != b.shape || a.address() != b.address()) return false;
-    return a.size_bytes > 0 || a.block == b.block;
-  }
-  std::string label(size_t i) const { return "`" + seen_[i].array->storage->name + "`"; }
-
-  const EngineCore& engine_;
-  std::vector<Seen> seen_;
-};
 
 Result<api::Value> result_of(ContextCore& c, const sema::Value& v) {
   switch (v.kind) {
@@ -165,15 +77,20 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
     return fail(
         ErrorKind::Shape, "E0303",
         fmt::format("a block has {} bytes of shared memory at most, not {}", most, shape.shared_bytes), span);
-  Arguments arguments(*c.engine);
-  std::vector<sema::Value> values;
-  values.reserve(args.size());
-  for (size_t i = 0; i < args.size(); ++i) {
-    auto v = arguments.value(args[i], params[i].name, params[i].is_mut);
-    if (!v) return fail(std::move(v.error()).at(params[i].span));
-    values.push_back(std::move(*v));
+  // What is known already runs with arrays that are used again for each call.
+  if (!shape.grid && !shape.block && !shape.shared_bytes && !c.as_capture()) {
+    if (!c.arguments) c.arguments = std::make_shared<ArgumentRoom>();
+    ArgumentRoom::Use room(*c.arguments);
+    if (room) {
+      Arguments arguments(*c.engine, &*room);
+      GK_CHECK(arguments.take(args, params, span));
+      GK_TRY(auto made, ev.sites().call_again(span, arguments.inputs()));
+      if (made) return result_of(c, *made);
+    }
   }
-  if (auto ok = arguments.check_overlap(); !ok) return fail(std::move(ok.error()).at(span));
+  Arguments arguments(*c.engine, nullptr);
+  GK_CHECK(arguments.take(args, params, span));
+  std::vector<sema::Value>& values = arguments.values();
   c.effects->layout = {shape.grid, shape.shared_bytes};
   struct Unshape {
     DeviceEffectsBase& effects;
@@ -198,10 +115,7 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
         },
         c.as_capture(), span, arguments.storages());
   };
-  sema::Inputs inputs;
-  inputs.values.reserve(values.size());
-  for (auto& v : values) inputs.values.push_back(&v);
-  auto made = shape.block ? follow() : ev.sites().call(span, inputs, follow);
+  auto made = shape.block ? follow() : ev.sites().call(span, arguments.inputs(), follow);
   if (!made) return fail(std::move(made.error()));
   return result_of(c, *made);
 }

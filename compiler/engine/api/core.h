@@ -44,6 +44,7 @@ struct ContextCore {
   std::shared_ptr<exec::Runtime> runtime;
   std::unique_ptr<DeviceEffectsBase> effects;
   std::unique_ptr<sema::Evaluator> plain;
+  std::shared_ptr<struct ArgumentRoom> arguments;  // made at the first call
   Owner owner;
   std::atomic<bool> interrupted{false};
   std::atomic<bool> closed{false};
