@@ -35,7 +35,7 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
   std::set<std::string> seen;
   std::string out;
   for (const auto& m : modules) {
-    GK_TRY(auto schedule, passes::run_pipeline(ir::clone(*m), options));
+    GK_TRY(auto schedule, passes::run_pipeline(*m, options));
     std::vector<std::shared_ptr<const ir::Kernel>> kernels;
     kernels_of(schedule, kernels);
     for (const auto& k : kernels) {

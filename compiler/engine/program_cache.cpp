@@ -65,15 +65,16 @@ class KeyWriter {
     std::memcpy(&bits, &s.f, sizeof bits);
     num(bits);
   }
-  void block(const ir::Module& m, const ir::Block& b) {
-    num(static_cast<int64_t>(b.params.size()));
-    for (auto p : b.params) {
+  void region(const ir::Module& m, const ir::Region& r) {
+    num(static_cast<int64_t>(r.params.size()));
+    for (auto p : r.params) {
       num(p);
       type(m.type(p));
     }
-    for (const auto& n : b.nodes) node(m, n);
+    for (const auto& n : r.nodes) node(m, n);
     num(-7);
-    for (auto y : b.yields) num(y);
+    num(static_cast<int64_t>(r.yields.size()));
+    for (auto y : r.yields) num(y);
   }
   void node(const ir::Module& m, const ir::Node& n) {
     num(static_cast<int64_t>(n.op));
@@ -98,11 +99,7 @@ class KeyWriter {
     bool faults =
         n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
     if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
-    if (n.body) block(m, *n.body);
-    for (const auto& r : n.regions) {
-      for (int i : r.scalars) num(i);
-      module(*r.module);
-    }
+    for (const auto& r : n.regions) region(m, r);
   }
   void module(const ir::Module& m) {
     num(m.fuse | m.fast_math << 1 | m.tf32 << 2);
@@ -117,7 +114,7 @@ class KeyWriter {
       num(o.value);
       num(o.slot);
     }
-    block(m, m.top);
+    region(m, m.top);
   }
 };
 
@@ -216,7 +213,7 @@ Result<std::shared_ptr<const program::Program>> ProgramCache::compile(const ir::
     counters.pass_ms[name] += std::chrono::duration<double, std::milli>(now - last).count();
     last = now;
   };
-  GK_TRY(auto schedule, passes::run_pipeline(ir::clone(m), options));
+  GK_TRY(auto schedule, passes::run_pipeline(m, options));
   if (nan_check_.on) passes::add_nan_checks(schedule, passes::nan_sites(m, nan_check_.exempt));
   auto lowered = std::chrono::steady_clock::now();
   counters.pass_ms["lower"] += std::chrono::duration<double, std::milli>(lowered - last).count();
@@ -258,7 +255,7 @@ Result<std::shared_ptr<exec::Loaded>> ProgramCache::make(exec::Runtime& runtime,
     for (const std::string& line : asker.log->apart) plan += fmt::format("  apart: {}\n", line);
     asker.log->apart.clear();
     asker.log->plans.push_back(std::move(plan));
-    asker.log->modules.push_back(std::make_shared<ir::Module>(ir::clone(m)));
+    asker.log->modules.push_back(std::make_shared<ir::Module>(m));
   }
   if (!loaded) return loaded;
   auto end = std::chrono::steady_clock::now();

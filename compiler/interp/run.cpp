@@ -57,9 +57,8 @@ class Runner {
   void set(ir::ValueId v, ArrayPtr a) { values_[static_cast<size_t>(v)] = std::move(a); }
 
   Result<void> node(const Node& n) {
-    if (n.op == Op::Loop) return loop(n);
     if (n.op == Op::KernelCall) return kernel_call(n);
-    if (ir::has_regions(n.op)) return conditional(n);
+    if (ir::has_regions(n.op)) return regions(n);
     if (n.op == Op::Input) return input(n);
     const ir::Type& type = m_.type(n.results[0]);
     if (num_elements(type.shape()).value_or(kMaxElements) >= kMaxElements) return too_large();
@@ -212,51 +211,39 @@ class Runner {
     }
   }
 
-  Result<void> loop(const Node& n) {
-    const ir::Block& b = *n.body;
-    std::vector<ArrayPtr> carried;
-    for (const ir::ValueId v : n.operands) carried.push_back(value(v));
-    for (int64_t trip = 0; trip < n.attrs.index; ++trip) {
-      Array i = Array::zeros(DType::I64, {});
-      i.set(0, Scalar::of_int(trip));
-      set(b.params[0], share(std::move(i)));
-      for (size_t c = 0; c < carried.size(); ++c) set(b.params[c + 1], carried[c]);
-      for (const Node& inner : b.nodes) GK_CHECK(node(inner));
-      for (size_t c = 0; c < carried.size(); ++c) carried[c] = value(b.yields[c]);
-    }
-    for (size_t c = 0; c < carried.size(); ++c) set(n.results[c], carried[c]);
-    return {};
-  }
-
   // See Note [Regions] in module.h.
-  Result<void> conditional(const Node& n) {
-    const size_t around = n.operands.size() - 1;
-    std::vector<Array> slots(n.regions[0].module->slots.size());
-    for (size_t s = 0; s < around; ++s) slots[s] = *value(n.operands[s + 1]);
-    bool holds = value(n.operands[0])->get(0).i != 0;
-    if (n.op == Op::If) {
-      GK_CHECK(region(n.regions[holds ? 0 : 1], slots));
+  Result<void> regions(const Node& n) {
+    const ir::RegionForm form = ir::region_form(n.op);
+    std::vector<ArrayPtr> inputs;
+    for (size_t i = form.operand; i < n.operands.size(); ++i) inputs.push_back(value(n.operands[i]));
+    const auto turn = [&](const ir::Region& r) -> Result<void> {
+      for (size_t i = form.param; i < r.params.size(); ++i) set(r.params[i], inputs[i - form.param]);
+      for (const Node& inner : r.nodes) GK_CHECK(node(inner));
+      std::vector<ArrayPtr> yields;
+      for (size_t k = form.yield; k < r.yields.size(); ++k) yields.push_back(value(r.yields[k]));
+      std::move(yields.begin(), yields.end(), inputs.begin());
+      return {};
+    };
+    const auto holds = [&](ir::ValueId v) { return value(v)->get(0).i != 0; };
+    if (n.op == Op::Loop) {
+      for (int64_t i = 0; i < n.attrs.index; ++i) {
+        Array index = Array::zeros(DType::I64, {});
+        index.set(0, Scalar::of_int(i));
+        set(n.regions[0].params[0], share(std::move(index)));
+        GK_CHECK(turn(n.regions[0]));
+      }
+    } else if (n.op == Op::If) {
+      inputs.resize(std::max(inputs.size(), n.results.size()));
+      GK_CHECK(turn(n.regions[holds(n.operands[0]) ? 0 : 1]));
     } else {
-      while (holds) {
+      for (ir::ValueId go = n.operands[0]; holds(go); go = n.regions[0].yields[0]) {
         if (interrupted_ && interrupted_())
           return fail(ErrorKind::Interrupted, "E0806", "interrupted", n.span);
-        GK_CHECK(region(n.regions[0], slots));
-        holds = slots[around].get(0).i != 0;
+        GK_CHECK(turn(n.regions[0]));
       }
     }
-    const std::vector<int> results = ir::result_slots(n);
-    for (size_t r = 0; r < results.size(); ++r)
-      set(n.results[r], share(std::move(slots[static_cast<size_t>(results[r])])));
+    for (size_t k = 0; k < n.results.size(); ++k) set(n.results[k], inputs[k]);
     return {};
-  }
-
-  Result<void> region(const ir::Region& r, std::vector<Array>& slots) {
-    std::vector<Scalar> params;
-    for (const int i : r.scalars) {
-      const auto k = static_cast<size_t>(i);
-      params.push_back(k < params_.size() ? params_[k] : m_.params[k]);
-    }
-    return Runner(*r.module, params, slots, faults_, interrupted_).run();
   }
 
   Result<void> kernel_call(const Node& n) {

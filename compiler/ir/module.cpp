@@ -46,59 +46,7 @@ Result<std::vector<Type>> kernel_results(std::span<const Type> operands, const A
   return out;
 }
 
-Node clone_node(const Node& n);
-
-Block clone_block(const Block& b) {
-  Block r;
-  r.params = b.params;
-  r.yields = b.yields;
-  r.nodes.reserve(b.nodes.size());
-  for (const Node& n : b.nodes) r.nodes.push_back(clone_node(n));
-  return r;
-}
-
-Node clone_node(const Node& n) {
-  Node c;
-  c.op = n.op;
-  c.operands = n.operands;
-  c.results = n.results;
-  c.attrs = n.attrs;
-  c.span = n.span;
-  c.group = n.group;
-  if (n.body) c.body = std::make_unique<Block>(clone_block(*n.body));
-  for (const Region& r : n.regions)
-    c.regions.push_back({std::make_unique<Module>(clone(*r.module)), r.scalars});
-  return c;
-}
-
 }  // namespace
-
-Module clone(const Module& m) {
-  Module r;
-  r.value_types = m.value_types;
-  r.top = clone_block(m.top);
-  r.slots = m.slots;
-  r.outputs = m.outputs;
-  r.params = m.params;
-  r.name = m.name;
-  r.fuse = m.fuse;
-  r.fast_math = m.fast_math;
-  r.tf32 = m.tf32;
-  return r;
-}
-
-std::vector<int> result_slots(const Node& n) {
-  std::vector<int> out;
-  if (n.regions.empty()) return out;
-  const size_t count = n.regions[0].module->slots.size() - (n.op == Op::While ? 1 : 0);
-  for (size_t s = 0; s < count; ++s)
-    for (const Region& r : n.regions)
-      if (s < r.module->slots.size() && r.module->slots[s].is_output) {
-        out.push_back(static_cast<int>(s));
-        break;
-      }
-  return out;
-}
 
 Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
                                        const Attrs& attrs) {
@@ -108,7 +56,6 @@ Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const T
         return fail(ErrorKind::Type, "E0203", fmt::format("no slot {}", attrs.index));
       return std::vector<Type>{m.slots[static_cast<size_t>(attrs.index)].type};
     }
-    case Op::Loop: return std::vector<Type>(operands.begin(), operands.end());
     case Op::KernelCall: return kernel_results(operands, attrs);
     default: {
       GK_TRY(Type t, infer(op, operands, attrs));
@@ -117,7 +64,7 @@ Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const T
   }
 }
 
-Result<ValueId> append(Module& m, Block& b, Op op, std::vector<ValueId> operands, Attrs attrs, Span span) {
+Result<ValueId> append(Module& m, Region& r, Op op, std::vector<ValueId> operands, Attrs attrs, Span span) {
   std::vector<Type> types;
   for (ValueId v : operands) {
     if (v < 0 || v >= static_cast<ValueId>(m.value_types.size()))
@@ -133,8 +80,22 @@ Result<ValueId> append(Module& m, Block& b, Op op, std::vector<ValueId> operands
   n.span = span;
   for (Type& t : *results) n.results.push_back(m.new_value(std::move(t)));
   const ValueId first = n.results.empty() ? -1 : n.results[0];
-  b.nodes.push_back(std::move(n));
+  r.nodes.push_back(std::move(n));
   return first;
+}
+
+std::vector<Type> result_types(const Module& m, const Node& n) {
+  std::vector<Type> out;
+  const std::vector<ValueId>& yields = n.regions[0].yields;
+  for (size_t i = region_form(n.op).yield; i < yields.size(); ++i) out.push_back(m.type(yields[i]));
+  return out;
+}
+
+std::vector<ValueId> append(Module& m, Region& r, Node n) {
+  for (Type& t : result_types(m, n)) n.results.push_back(m.new_value(std::move(t)));
+  std::vector<ValueId> results = n.results;
+  r.nodes.push_back(std::move(n));
+  return results;
 }
 
 }  // namespace gk::ir

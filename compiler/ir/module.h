@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,21 +20,22 @@
 namespace gk::ir {
 
 // Note [Regions]
-// An If or a While runs regions: complete modules of their own, whose slots stand for the operands after the
-// first (the condition). Slot i is operand i + 1: an Input reads what it holds when the region begins, an
-// Output is what it holds after; a slot that a region does not write keeps its value. The results of the node
-// are the slots that some region writes, in order. Beyond the operands' slots a region has
-//   If    : fresh slots, which both regions write: results with no value before;
-//   While : one last slot, bool[], which the region writes and does not read: whether to go round again.
-// The scalar slots of a region are scalar slots of the module around it, by `scalars`. A region has the flags
-// of the module around it.
+// A Loop, an If and a While run regions: lists of nodes with parameters and yields, which compute values like
+// those around them. A region is isolated: beside its own values it sees the module's numbers (Param) alone. What
+// it uses of its surroundings is an operand of its node, which a parameter stands for. With x... for operands
+// that regions only read and c... for those that are carried from turn to turn:
+//   If    : (condition, x...); two regions (x...), which yield the results;
+//   While : (condition, c..., x...); one region (c..., x...), which yields the next condition and the next c...;
+//   Loop  : (c..., x...); one region (turn: i64[], c..., x...), which yields the next c....
+// The results of a While or Loop are the last c.... Regions know no storage: they become programs with slots
+// where memory is planned.
 using ValueId = int32_t;
-struct Block;
-struct Module;
+struct Node;
 
 struct Region {
-  std::unique_ptr<Module> module;
-  std::vector<int> scalars;  // for each param of `module`, the param around that it is
+  std::vector<ValueId> params;
+  std::vector<Node> nodes;
+  std::vector<ValueId> yields;
 };
 
 struct Node {
@@ -45,15 +45,25 @@ struct Node {
   Attrs attrs;
   Span span{};
   int group = -1;               // set by fuse: nodes of one group become one kernel; -1: not yet placed
-  std::unique_ptr<Block> body;  // Loop
-  std::vector<Region> regions;  // If: two, While: one
+  std::vector<Region> regions;  // If: two; While, Loop: one
 };
 
-struct Block {
-  std::vector<ValueId> params;
-  std::vector<Node> nodes;
-  std::vector<ValueId> yields;
+/// Which operand, parameter and yield are the first that belong together, and whether yields become operands.
+struct RegionForm {
+  size_t operand = 0, param = 0, yield = 0;
+  bool carries = false;
 };
+constexpr RegionForm region_form(Op op) {
+  switch (op) {
+    case Op::If: return {1, 0, 0, false};
+    case Op::While: return {1, 0, 1, true};
+    default: return {0, 1, 0, true};
+  }
+}
+constexpr bool has_regions(Op op) { return op == Op::Loop || op == Op::If || op == Op::While; }
+/// How many operands have parameters, and how many of these are carried.
+inline size_t num_inputs(const Node& n) { return n.operands.size() - region_form(n.op).operand; }
+inline size_t num_carried(const Node& n) { return region_form(n.op).carries ? n.results.size() : 0; }
 
 struct Output {
   ValueId value = -1;
@@ -70,7 +80,7 @@ struct SlotInfo {
 
 struct Module {
   std::vector<Type> value_types;  // indexed by ValueId
-  Block top;                      // top.params and top.yields are empty
+  Region top;                     // top.params and top.yields are empty
   std::vector<SlotInfo> slots;
   std::vector<Output> outputs;
   std::vector<Scalar> params;  // current values of Param slots
@@ -86,23 +96,20 @@ struct Module {
   }
 };
 
-inline bool has_regions(Op op) { return op == Op::If || op == Op::While; }
-/// The slots of the regions of `n` that are its results, in their order.
-std::vector<int> result_slots(const Node& n);
-/// A deep copy: modules own their bodies and so cannot be copied by assignment.
-Module clone(const Module& m);
-
-/// infer() for any op, those with several results included: Input takes its slot's type, Loop gives the types
-/// of its operands, KernelCall those of the operands its kernel writes, in order. Not for If and While, whose
-/// result types are those of result_slots().
+/// infer() for any op, those with several results included: Input takes its slot's type, KernelCall gives those
+/// of the operands its kernel writes, in order. Not for nodes with regions.
 Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
                                        const Attrs& attrs);
 
 /// Appends a node with its inferred result type(s) and gives the first result, -1 when there is none; the
-/// others follow in b.nodes.back().results. The caller of a Loop fills b.nodes.back().body. Errors as
-/// infer().
-Result<ValueId> append(Module& m, Block& b, Op op, std::vector<ValueId> operands, Attrs attrs = {},
+/// others follow in r.nodes.back().results. Errors as infer().
+Result<ValueId> append(Module& m, Region& r, Op op, std::vector<ValueId> operands, Attrs attrs = {},
                        Span span = {});
+
+/// The types that the regions of `n` yield for its results.
+std::vector<Type> result_types(const Module& m, const Node& n);
+/// Appends a node with regions, gives it its results and gives these.
+std::vector<ValueId> append(Module& m, Region& r, Node n);
 
 /// Checks every invariant (types re-inferred, definitions before uses, slots, yields). An error here is a
 /// compiler bug: kind Internal, code E0901.

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <utility>
 
 #include "compiler/ir/attr_fields.h"
 #include "compiler/ir/module.h"
@@ -24,7 +23,7 @@ class ModuleReader {
     m_.fuse = !in_.eat("no_fuse");
     m_.fast_math = in_.eat("fast_math");
     m_.tf32 = in_.eat("tf32");
-    GK_CHECK(content(nullptr));
+    GK_CHECK(content());
     while (!in_.at_end()) GK_CHECK(kernel());
     for (size_t i = 0; i < kernels_.size(); ++i)
       if (!kernels_[i].defined) return in_.error(fmt::format("kernel @{}", i));
@@ -38,11 +37,10 @@ class ModuleReader {
     bool defined = false;
   };
 
-  // A module, or a region with its scalars, in braces.
-  Result<void> content(std::vector<int>* scalars) {
+  Result<void> content() {
     GK_CHECK(in_.expect("{"));
     while (in_.eat("slot")) GK_CHECK(slot());
-    while (in_.eat("param")) GK_CHECK(param(scalars));
+    while (in_.eat("param")) GK_CHECK(param());
     while (!in_.next_is('}')) {
       if (in_.eat("output"))
         GK_CHECK(output());
@@ -50,19 +48,6 @@ class ModuleReader {
         GK_CHECK(node(m_.top));
     }
     return in_.expect("}");
-  }
-
-  Result<Region> region() {
-    if (++depth_ > kMaxDepth) return in_.error("less nesting");
-    Module around = std::exchange(m_, Module{});
-    m_.fuse = around.fuse;
-    m_.fast_math = around.fast_math;
-    m_.tf32 = around.tf32;
-    Region r;
-    GK_CHECK(content(&r.scalars));
-    r.module = std::make_unique<Module>(std::exchange(m_, std::move(around)));
-    --depth_;
-    return r;
   }
 
   Result<int> number(int64_t most = kMaxValue) {
@@ -124,16 +109,12 @@ class ModuleReader {
     m_.slots.push_back(std::move(s));
     return {};
   }
-  Result<void> param(std::vector<int>* scalars) {
+  Result<void> param() {
     GK_TRY(const int i, number());
     if (i != static_cast<int>(m_.params.size())) return in_.error("the next parameter in order");
     GK_CHECK(in_.expect(":"));
     GK_TRY(const Scalar s, in_.scalar());
     m_.params.push_back(s);
-    if (!scalars) return {};
-    GK_CHECK(in_.expect("of"));
-    GK_TRY(const int around, number());
-    scalars->push_back(around);
     return {};
   }
   Result<void> output() {
@@ -186,7 +167,7 @@ class ModuleReader {
     return {};
   }
 
-  Result<void> node(Block& b) {
+  Result<void> node(Region& around) {
     Node n;
     if (in_.next_is('%')) {
       do {
@@ -208,35 +189,34 @@ class ModuleReader {
       GK_CHECK(in_.expect("}"));
     }
     if (has_regions(n.op)) {
-      GK_CHECK(in_.expect(n.op == Op::While ? "do" : "then"));
-      // The block that is being read moves with its module.
+      GK_CHECK(in_.expect(n.op == Op::If ? "then" : "do"));
       do {
         GK_TRY(Region r, region());
         n.regions.push_back(std::move(r));
       } while (n.op == Op::If && in_.eat("else"));
-    } else if (in_.eat("do")) {
-      n.body = std::make_unique<Block>();
-      GK_CHECK(body(*n.body));
     }
-    b.nodes.push_back(std::move(n));
+    around.nodes.push_back(std::move(n));
     return {};
   }
 
-  Result<void> body(Block& b) {
+  Result<Region> region() {
     if (++depth_ > kMaxDepth) return in_.error("less nesting");
+    Region r;
     GK_CHECK(in_.expect("("));
-    do {
+    while (!in_.next_is(')')) {
+      if (!r.params.empty()) GK_CHECK(in_.expect(","));
       GK_TRY(const ValueId v, typed_value());
-      b.params.push_back(v);
-    } while (in_.eat(","));
+      r.params.push_back(v);
+    }
     GK_CHECK(in_.expect(")"));
     GK_CHECK(in_.expect("{"));
-    while (!in_.eat("yield")) GK_CHECK(node(b));
+    while (!in_.eat("yield")) GK_CHECK(node(r));
     if (in_.next_is('%')) {
-      GK_TRY(b.yields, values());
+      GK_TRY(r.yields, values());
     }
     --depth_;
-    return in_.expect("}");
+    GK_CHECK(in_.expect("}"));
+    return r;
   }
 
   Result<void> kernel() {

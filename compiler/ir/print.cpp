@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <utility>
 
 #include "compiler/ir/attr_fields.h"
 #include "compiler/ir/kernel.h"
@@ -35,34 +34,27 @@ std::string type_text(const Type& t) {
 
 class Printer {
  public:
-  explicit Printer(const Module& m) : m_(&m) {}
+  explicit Printer(const Module& m) : m_(m) {}
 
   std::string run() {
-    std::string head = "module " + text::quote(m_->name);
-    if (!m_->fuse) head += " no_fuse";
-    if (m_->fast_math) head += " fast_math";
-    if (m_->tf32) head += " tf32";
+    std::string head = "module " + text::quote(m_.name);
+    if (!m_.fuse) head += " no_fuse";
+    if (m_.fast_math) head += " fast_math";
+    if (m_.tf32) head += " tf32";
     line(head + " {");
-    content(nullptr);
+    indent_ += 2;
+    for (size_t i = 0; i < m_.slots.size(); ++i) slot(i, m_.slots[i]);
+    for (size_t i = 0; i < m_.params.size(); ++i)
+      line(fmt::format("param {}: {} {}", i, name(m_.params[i].dtype), text::digits(m_.params[i])));
+    for (const Node& n : m_.top.nodes) node(n);
+    for (const Output& o : m_.outputs) line(fmt::format("output %{} -> {}", o.value, o.slot));
+    indent_ -= 2;
     line("}");
     for (size_t i = 0; i < kernels_.size(); ++i) out_ += fmt::format("@{} = {}", i, kernels_[i]);
     return std::move(out_);
   }
 
  private:
-  // What stands between the braces of a module, or of a region with its scalars.
-  void content(const std::vector<int>* scalars) {
-    indent_ += 2;
-    for (size_t i = 0; i < m_->slots.size(); ++i) slot(i, m_->slots[i]);
-    for (size_t i = 0; i < m_->params.size(); ++i) {
-      const std::string of = scalars ? fmt::format(" of {}", (*scalars)[i]) : "";
-      line(fmt::format("param {}: {} {}{}", i, name(m_->params[i].dtype), text::digits(m_->params[i]), of));
-    }
-    for (const Node& n : m_->top.nodes) node(n);
-    for (const Output& o : m_->outputs) line(fmt::format("output %{} -> {}", o.value, o.slot));
-    indent_ -= 2;
-  }
-
   void line(std::string_view s) {
     out_.append(static_cast<size_t>(indent_), ' ');
     out_ += s;
@@ -81,7 +73,7 @@ class Printer {
   std::string typed(const std::vector<ValueId>& values) const {
     std::string out;
     for (size_t i = 0; i < values.size(); ++i)
-      out += fmt::format("{}%{}: {}", i ? ", " : "", values[i], type_text(m_->type(values[i])));
+      out += fmt::format("{}%{}: {}", i ? ", " : "", values[i], type_text(m_.type(values[i])));
     return out;
   }
   static std::string plain(const std::vector<ValueId>& values) {
@@ -122,25 +114,20 @@ class Printer {
     text += info(n.op).name;
     if (!n.operands.empty()) text += " " + plain(n.operands);
     text += attrs(n);
-    if (!n.regions.empty()) {
-      for (size_t i = 0; i < n.regions.size(); ++i) {
-        line(i == 0 ? text + (n.op == Op::While ? " do {" : " then {") : "} else {");
-        const Module* around = std::exchange(m_, n.regions[i].module.get());
-        content(&n.regions[i].scalars);
-        m_ = around;
-      }
-      return line("}");
+    if (n.regions.empty()) return line(text);
+    text += n.op == Op::If ? " then" : " do";
+    for (const Region& r : n.regions) {
+      line(fmt::format("{} ({}) {{", text, typed(r.params)));
+      indent_ += 2;
+      for (const Node& inner : r.nodes) node(inner);
+      line(r.yields.empty() ? "yield" : "yield " + plain(r.yields));
+      indent_ -= 2;
+      text = "} else";
     }
-    if (!n.body) return line(text);
-    line(fmt::format("{} do ({}) {{", text, typed(n.body->params)));
-    indent_ += 2;
-    for (const Node& inner : n.body->nodes) node(inner);
-    line(n.body->yields.empty() ? "yield" : "yield " + plain(n.body->yields));
-    indent_ -= 2;
     line("}");
   }
 
-  const Module* m_;
+  const Module& m_;
   std::string out_;
   int indent_ = 0;
   std::map<std::string, size_t> numbers_;

@@ -16,14 +16,14 @@ class Reasons {
   explicit Reasons(const Module& m) : m_(m), look_(m), kinds_(node_kinds(look_)) {
     for (int i = 0; i < count(); ++i)
       if (placed(i))
-        for (const ValueId v : all_operands(look_, node(i))) readers_[source(v)].insert(node(i).group);
+        for (const ValueId v : node(i).operands) readers_[source(v)].insert(node(i).group);
   }
 
   std::vector<std::string> all() const {
     std::vector<std::string> out;
     for (int i = 0; i < count(); ++i) {
       if (!placed(i)) continue;
-      const std::vector<ValueId> operands = all_operands(look_, node(i));
+      const std::vector<ValueId>& operands = node(i).operands;
       for (size_t k = 0; k < operands.size(); ++k) {
         const ValueId v = source(operands[k]);
         const int from = look_.top(v);

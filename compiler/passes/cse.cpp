@@ -37,22 +37,39 @@ std::string identity(const Node& n) {
 
 class Cse {
  public:
-  explicit Cse(Module& m) : m_(m), to_(m.value_types.size()) {
+  explicit Cse(Module& m) : m_(m), look_(m), to_(m.value_types.size()) {
     for (size_t i = 0; i < to_.size(); ++i) to_[i] = static_cast<ValueId>(i);
   }
   void run() {
-    block(m_.top);
+    region(m_.top);
     for (ir::Output& o : m_.outputs) o.value = to_[static_cast<size_t>(o.value)];
   }
 
  private:
-  void block(ir::Block& b) {
+  // Parameters of one value are one, but for those that results continue: each has a place of its own.
+  void parameters(Node& n) {
+    const ir::RegionForm form = ir::region_form(n.op);
+    std::vector<bool> apart(num_inputs(n), false);
+    for (size_t k = 0; k < n.results.size(); ++k)
+      if (const int i = continued_input(look_, n, k); i >= 0) apart[static_cast<size_t>(i)] = true;
+    std::unordered_map<ValueId, size_t> first;
+    for (size_t i = 0; i < apart.size(); ++i) {
+      if (apart[i]) continue;
+      const auto [it, fresh] = first.try_emplace(n.operands[form.operand + i], i);
+      if (fresh) continue;
+      for (const ir::Region& r : n.regions)
+        to_[static_cast<size_t>(r.params[form.param + i])] = r.params[form.param + it->second];
+    }
+  }
+
+  void region(ir::Region& r) {
     std::unordered_map<std::string, ValueId> seen;
     std::vector<Node> kept;
-    kept.reserve(b.nodes.size());
-    for (Node& n : b.nodes) {
+    kept.reserve(r.nodes.size());
+    for (Node& n : r.nodes) {
       for (ValueId& v : n.operands) v = to_[static_cast<size_t>(v)];
-      if (n.body) block(*n.body);
+      if (!n.regions.empty()) parameters(n);
+      for (ir::Region& inner : n.regions) region(inner);
       if (ir::info(n.op).cls != ir::OpClass::Structure) {
         const auto [it, fresh] = seen.try_emplace(identity(n), n.results[0]);
         if (!fresh) {
@@ -62,11 +79,12 @@ class Cse {
       }
       kept.push_back(std::move(n));
     }
-    b.nodes = std::move(kept);
-    for (ValueId& v : b.yields) v = to_[static_cast<size_t>(v)];
+    r.nodes = std::move(kept);
+    for (ValueId& v : r.yields) v = to_[static_cast<size_t>(v)];
   }
 
   Module& m_;
+  Lookup look_;
   std::vector<ValueId> to_;
 };
 

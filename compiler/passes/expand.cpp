@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
+#include "compiler/passes/copier.h"
 #include "compiler/passes/lookup.h"
 #include "compiler/passes/weight.h"
 
@@ -14,22 +16,14 @@ constexpr size_t kConcatWidth = 8;
 class Unroller {
  public:
   Unroller(Module& m, const Options& options)
-      : m_(m), look_(m), target_(options.target), most_(options.max_unrolled_ops) {}
+      : m_(m), look_(m), copy_(m, m), target_(options.target), most_(options.max_unrolled_ops) {}
 
   Result<void> run() {
-    bool any = false;
-    for (const Node& n : m_.top.nodes) any = any || (to_unroll(n));
-    if (!any) return {};
-    std::vector<Node> nodes = std::move(m_.top.nodes);
-    m_.top.nodes.clear();
+    if (!any(m_.top)) return {};
     // The lookup points into `nodes`, whose elements did not move.
-    for (Node& n : nodes) {
-      if (to_unroll(n))
-        GK_CHECK(unroll(n));
-      else
-        m_.top.nodes.push_back(clone(n));
-    }
-    for (ir::Output& o : m_.outputs) o.value = now(o.value);
+    const std::vector<Node> nodes = std::exchange(m_.top.nodes, {});
+    for (const Node& n : nodes) GK_CHECK(node(n, m_.top));
+    for (ir::Output& o : m_.outputs) o.value = copy_.now(o.value);
     return {};
   }
 
@@ -40,85 +34,85 @@ class Unroller {
     if (n.op != Op::Loop) return false;
     return !is_elementwise_loop(look_, n) || unrolled_weight(look_, n, target_) <= most_;
   }
-
-  ValueId now(ValueId v) const {
-    const auto it = to_.find(v);
-    return it == to_.end() ? v : it->second;
+  bool any(const ir::Region& r) const {
+    return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const Node& n) {
+      return n.op == Op::Loop
+                 ? to_unroll(n)
+                 : std::any_of(n.regions.begin(), n.regions.end(), [&](const ir::Region& i) { return any(i); });
+    });
   }
 
-  Node clone(const Node& n) {
-    Node c;
-    c.op = n.op;
-    c.attrs = n.attrs;
-    c.span = n.span;
-    for (ValueId v : n.operands) c.operands.push_back(now(v));
-    if (n.body) {
-      c.body = std::make_unique<ir::Block>();
-      for (ValueId p : n.body->params) c.body->params.push_back(fresh(p));
-      for (const Node& i : n.body->nodes) c.body->nodes.push_back(clone(i));
-      for (ValueId y : n.body->yields) c.body->yields.push_back(now(y));
+  Result<void> node(const Node& n, ir::Region& out) {
+    if (to_unroll(n)) return unroll(n, out);
+    if (n.op == Op::Loop) {  // with the loops inside
+      out.nodes.push_back(copy_.node(n));
+      return {};
     }
-    for (const ir::Region& r : n.regions)
-      c.regions.push_back({std::make_unique<Module>(ir::clone(*r.module)), r.scalars});
-    for (ValueId r : n.results) c.results.push_back(fresh(r));
-    return c;
+    Result<void> done;
+    out.nodes.push_back(copy_.node(n, [&](const Node& inner, ir::Region& r) {
+      if (done) done = node(inner, r);
+    }));
+    return done;
   }
-  ValueId fresh(ValueId v) { return to_[v] = m_.new_value(ir::Type(m_.type(v))); }
 
-  Result<void> unroll(const Node& loop) {
-    std::vector<ValueId> carried;
-    for (ValueId v : loop.operands) carried.push_back(now(v));
+  Result<void> unroll(const Node& loop, ir::Region& out) {
+    const ir::Region& body = loop.regions[0];
+    std::vector<ValueId> inputs;
+    for (ValueId v : loop.operands) inputs.push_back(copy_.now(v));
     for (int64_t trip = 0; trip < loop.attrs.index; ++trip) {
       ir::Attrs i;
       i.value = Scalar::of_int(trip);
-      GK_TRY(to_[loop.body->params[0]], ir::append(m_, m_.top, Op::Const, {}, i, loop.span));
-      for (size_t k = 0; k < carried.size(); ++k) to_[loop.body->params[k + 1]] = carried[k];
-      for (const Node& n : loop.body->nodes) {
-        if (to_unroll(n))
-          GK_CHECK(unroll(n));
-        else
-          m_.top.nodes.push_back(clone(n));
-      }
-      for (size_t k = 0; k < carried.size(); ++k) carried[k] = now(loop.body->yields[k]);
+      GK_TRY(const ValueId turn, ir::append(m_, out, Op::Const, {}, i, loop.span));
+      copy_.set(body.params[0], turn);
+      for (size_t k = 0; k < inputs.size(); ++k) copy_.set(body.params[k + 1], inputs[k]);
+      for (const Node& n : body.nodes) GK_CHECK(node(n, out));
+      for (size_t k = 0; k < body.yields.size(); ++k) inputs[k] = copy_.now(body.yields[k]);
     }
-    for (size_t k = 0; k < carried.size(); ++k) to_[loop.results[k]] = carried[k];
+    for (size_t k = 0; k < loop.results.size(); ++k) copy_.set(loop.results[k], inputs[k]);
     return {};
   }
 
   Module& m_;
   Lookup look_;
+  Copier copy_;
   program::TargetKind target_;
   int64_t most_;
-  std::unordered_map<ValueId, ValueId> to_;
 };
 
-// Rebuilds the top block node by node; `rewrite` may append a replacement and gives the value that stands for
-// the node's result, or -1 to keep the node.
+// Rebuilds regions node by node; `rewrite` may append a replacement and gives the value that stands for the
+// node's result, or -1 to keep the node.
 template <class F>
-Result<void> rebuild(Module& m, F rewrite) {
-  std::vector<Node> nodes = std::move(m.top.nodes);
-  m.top.nodes.clear();
-  std::unordered_map<ValueId, ValueId> to;
-  const auto rename = [&](auto& self, Node& n) -> void {
-    for (ValueId& v : n.operands)
-      if (const auto it = to.find(v); it != to.end()) v = it->second;
-    if (!n.body) return;
-    for (Node& i : n.body->nodes) self(self, i);
-    for (ValueId& v : n.body->yields)
-      if (const auto it = to.find(v); it != to.end()) v = it->second;
-  };
-  for (Node& n : nodes) {
-    if (!to.empty()) rename(rename, n);
-    GK_TRY(const ValueId v, rewrite(n));
-    if (v < 0)
-      m.top.nodes.push_back(std::move(n));
-    else
-      to[n.results[0]] = v;
+class Rebuilder {
+ public:
+  explicit Rebuilder(F rewrite) : rewrite_(std::move(rewrite)) {}
+  Result<void> run(Module& m) {
+    GK_CHECK(region(m.top));
+    for (ir::Output& o : m.outputs) rename(o.value);
+    return {};
   }
-  for (ir::Output& o : m.outputs)
-    if (const auto it = to.find(o.value); it != to.end()) o.value = it->second;
-  return {};
-}
+
+ private:
+  void rename(ValueId& v) const {
+    if (const auto it = to_.find(v); it != to_.end()) v = it->second;
+  }
+  Result<void> region(ir::Region& r) {
+    std::vector<Node> nodes = std::exchange(r.nodes, {});
+    for (Node& n : nodes) {
+      for (ValueId& v : n.operands) rename(v);
+      for (ir::Region& inner : n.regions) GK_CHECK(region(inner));
+      GK_TRY(const ValueId v, rewrite_(n, r));
+      if (v < 0)
+        r.nodes.push_back(std::move(n));
+      else
+        to_[n.results[0]] = v;
+    }
+    for (ValueId& v : r.yields) rename(v);
+    return {};
+  }
+
+  F rewrite_;
+  std::unordered_map<ValueId, ValueId> to_;
+};
 
 }  // namespace
 
@@ -126,13 +120,13 @@ Result<void> unroll_loops(ir::Module& m, const Options& options) { return Unroll
 
 Result<void> expand_products(ir::Module& m) {
   if (!m.fuse) return {};
-  return rebuild(m, [&](const Node& n) -> Result<ValueId> {
+  return Rebuilder([&](const Node& n, ir::Region& r) -> Result<ValueId> {
     if (n.op != Op::MatMul) return -1;
     const ir::Type ta = m.type(n.operands[0]), tb = m.type(n.operands[1]);
     if (ta.rank() > 1 && tb.rank() > 1) return -1;
     const DType t = ta.dtype, wide = is_float(t) ? accumulator(t) : t;
     const auto append = [&](Op op, std::vector<ValueId> v, const ir::Attrs& a) {
-      return ir::append(m, m.top, op, std::move(v), a, n.span);
+      return ir::append(m, r, op, std::move(v), a, n.span);
     };
     ir::Attrs cast, view, sum;
     cast.dtype = wide;
@@ -161,11 +155,11 @@ Result<void> expand_products(ir::Module& m) {
       GK_TRY(out, append(Op::Cast, {out}, cast));
     }
     return out;
-  });
+  }).run(m);
 }
 
 Result<void> expand_concats(ir::Module& m) {
-  return rebuild(m, [&](const Node& n) -> Result<ValueId> {
+  return Rebuilder([&](const Node& n, ir::Region& r) -> Result<ValueId> {
     if (n.op != Op::Concat || n.operands.size() <= kConcatWidth) return -1;
     std::vector<ValueId> parts = n.operands;
     while (parts.size() > 1) {
@@ -178,13 +172,13 @@ Result<void> expand_concats(ir::Module& m) {
           next.push_back(some[0]);
           continue;
         }
-        GK_TRY(const ValueId v, ir::append(m, m.top, Op::Concat, std::move(some), n.attrs, n.span));
+        GK_TRY(const ValueId v, ir::append(m, r, Op::Concat, std::move(some), n.attrs, n.span));
         next.push_back(v);
       }
       parts = std::move(next);
     }
     return parts[0];
-  });
+  }).run(m);
 }
 
 }  // namespace gk::passes

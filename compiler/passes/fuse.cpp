@@ -126,13 +126,12 @@ class Fuser {
     };
     std::vector<Operand> operands;
     int top = -1;
-    const std::vector<ValueId> all = all_operands(look_, n);
-    for (size_t k = 0; k < all.size(); ++k) {
-      const Source s = source(all[k]);
+    for (size_t k = 0; k < n.operands.size(); ++k) {
+      const Source s = source(n.operands[k]);
       const int from = look_.top(s.root);
       if (!computed(from)) continue;
       const bool at_point =
-          s.direct && (ir::is_elementwise(n.op) || n.op == Op::Loop) && k < n.operands.size();
+          s.direct && (ir::is_elementwise(n.op) || (n.op == Op::Loop && k < num_carried(n)));
       operands.push_back({from, at_point && space(from) == space(i)});
       top = std::max(top, stage_[static_cast<size_t>(from)]);
     }
@@ -177,7 +176,7 @@ class Fuser {
       } else {
         continue;
       }
-      for (ValueId v : all_operands(look_, n)) {
+      for (ValueId v : n.operands) {
         const ValueId root = source(v).root;
         if (kind(look_.top(root)) == NodeKind::Leaf) continue;
         const auto [it, fresh] = readers.try_emplace({stage_[static_cast<size_t>(i)], points, root}, i);
@@ -219,12 +218,11 @@ class Fuser {
         else
           mine = Use{.set = set_[static_cast<size_t>(i)], .points = points};
       }
-      const std::vector<ValueId> all = all_operands(look_, n);
-      for (size_t k = 0; k < all.size(); ++k) {
-        const int from = look_.top(all[k]);
+      for (size_t k = 0; k < n.operands.size(); ++k) {
+        const ValueId v = n.operands[k];
         Use u = mine;
-        refine(u, i, n, k, all[k]);
-        join(uses[static_cast<size_t>(from)], u, moves_point(n) && look_.elements(all[k]) > 1);
+        refine(u, i, n, k, v);
+        join(uses[static_cast<size_t>(look_.top(v))], u, moves_point(n) && look_.elements(v) > 1);
       }
     }
     return {};
@@ -241,7 +239,7 @@ class Fuser {
         if (n.op == Op::RngUniform || n.op == Op::RngNormal) u.expanding = true;
         if (n.op == Op::UpdateSlice || n.op == Op::Take || n.op == Op::Concat) u.expanding = true;
         if (n.op == Op::UpdateSlice && k == 0) u.partial = true;
-        if (n.op == Op::Loop && k >= n.operands.size())
+        if (n.op == Op::Loop && k >= num_carried(n))
           u.expanding |= !(squeezed(look_.shape(operand)) == loop_space(look_, n));
         if (is_view(n.op)) {
           u.partial |= n.op == Op::Slice;
@@ -278,7 +276,7 @@ class Fuser {
 
   // ---- Limits
   void roots_of(const Node& n, int set, std::set<ValueId>& out) {
-    for (ValueId v : all_operands(look_, n)) root(v, set, out);
+    for (ValueId v : n.operands) root(v, set, out);
   }
   void root(ValueId v, int set, std::set<ValueId>& out) {
     const ValueId r = source(v).root;
@@ -321,7 +319,7 @@ class Fuser {
       for (int i = 0; i < static_cast<int>(nodes().size()); ++i) {
         if (set_[static_cast<size_t>(i)] == kNone) continue;
         std::set<ValueId> read;
-        for (ValueId v : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(v, read);
+        for (ValueId v : nodes()[static_cast<size_t>(i)].operands) reached(v, read);
         for (ValueId v : read) {
           auto& u = users_[static_cast<size_t>(look_.top(v))];
           const int s = set_[static_cast<size_t>(i)];
@@ -343,7 +341,7 @@ class Fuser {
       out.insert(r);
       return;
     }
-    for (ValueId o : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(o, out);
+    for (ValueId o : nodes()[static_cast<size_t>(i)].operands) reached(o, out);
   }
   bool stored(int i) {
     for (ValueId r : nodes()[static_cast<size_t>(i)].results)
@@ -361,7 +359,7 @@ class Fuser {
       stack.pop_back();
       const Node& n = nodes()[static_cast<size_t>(at)];
       sum += weight(look_, n, options_.target) * points_[static_cast<size_t>(at)];
-      for (ValueId v : all_operands(look_, n)) {
+      for (ValueId v : n.operands) {
         const int from = look_.top(source(v).root);
         if (!computed(from) || set_[static_cast<size_t>(from)] != kNone) continue;
         if (std::exchange(counted_[static_cast<size_t>(from)], kernel_) == kernel_) continue;
@@ -401,7 +399,7 @@ class Fuser {
       // Reductions and products lead their set: their epilogue may leave them, never the reverse.
       roots_of(nodes()[static_cast<size_t>(i)], set, loads);
       std::set<ValueId> inside;
-      for (ValueId v : all_operands(look_, nodes()[static_cast<size_t>(i)])) reached(v, inside);
+      for (ValueId v : nodes()[static_cast<size_t>(i)].operands) reached(v, inside);
       for (ValueId v : inside) {
         const int from = look_.top(v);
         if (home_part_.count(from) != 0 && home_part_[from] != part) loads.insert(v);

@@ -10,22 +10,29 @@ Lookup::Lookup(const Module& m)
     : m_(m),
       node_(m.value_types.size(), nullptr),
       top_(m.value_types.size(), -1),
-      block_(m.value_types.size(), nullptr) {
+      operand_(m.value_types.size(), -1) {
   walk(m.top, true);
 }
 
-void Lookup::walk(const ir::Block& b, bool top) {
-  if (!top)
-    for (ValueId p : b.params) block_[static_cast<size_t>(p)] = &b;
-  for (size_t i = 0; i < b.nodes.size(); ++i) {
-    const Node& n = b.nodes[i];
-    for (ValueId r : n.results) {
-      node_[static_cast<size_t>(r)] = &n;
-      top_[static_cast<size_t>(r)] = top ? static_cast<int32_t>(i) : -1;
-      block_[static_cast<size_t>(r)] = top ? nullptr : &b;
+void Lookup::walk(const ir::Region& r, bool top) {
+  for (size_t i = 0; i < r.nodes.size(); ++i) {
+    const Node& n = r.nodes[i];
+    for (ValueId v : n.results) {
+      node_[static_cast<size_t>(v)] = &n;
+      top_[static_cast<size_t>(v)] = top ? static_cast<int32_t>(i) : -1;
     }
-    if (n.body) walk(*n.body, false);
+    const ir::RegionForm form = ir::region_form(n.op);
+    for (const ir::Region& inner : n.regions) {
+      for (size_t k = num_carried(n); k < num_inputs(n); ++k)
+        operand_[static_cast<size_t>(inner.params[form.param + k])] = n.operands[form.operand + k];
+      walk(inner, false);
+    }
   }
+}
+
+ValueId Lookup::outside(ValueId v) const {
+  for (ValueId o = v; o >= 0; o = operand_[static_cast<size_t>(v)]) v = o;
+  return v;
 }
 
 Shape squeezed(const Shape& s) {
@@ -36,8 +43,8 @@ Shape squeezed(const Shape& s) {
 }
 
 std::optional<Scalar> constant_of(const Lookup& l, ValueId v) {
-  const Node* n = l.node(v);
-  while (n && is_view(n->op)) n = l.node(n->operands[0]);
+  const Node* n = l.node(l.outside(v));
+  while (n && is_view(n->op)) n = l.node(l.outside(n->operands[0]));
   if (!n || n->op != Op::Const) return std::nullopt;
   return n->attrs.value;
 }
@@ -51,47 +58,57 @@ bool may_fault(const Lookup& l, const Node& n) {
       const auto divisor = constant_of(l, n.operands[1]);
       return !divisor || divisor->i == 0;
     }
-    case Op::Loop:
-      return std::any_of(n.body->nodes.begin(), n.body->nodes.end(),
-                         [&](const Node& i) { return may_fault(l, i); });
     case Op::KernelCall: return n.attrs.kernel->uses_faults;
+    case Op::Loop:
     case Op::If:
     case Op::While:
-      return std::any_of(n.regions.begin(), n.regions.end(), [](const ir::Region& r) {
-        const Lookup inside(*r.module);
-        return std::any_of(r.module->top.nodes.begin(), r.module->top.nodes.end(),
-                           [&](const Node& i) { return may_fault(inside, i); });
+      return std::any_of(n.regions.begin(), n.regions.end(), [&](const ir::Region& r) {
+        return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const Node& i) { return may_fault(l, i); });
       });
     default: return true;
   }
 }
 
-namespace {
-// `inside` are the blocks that `b` lies in, the body of the node asked about first.
-void outside_values(const Lookup& l, const ir::Block& b, std::vector<const ir::Block*>& inside,
-                    std::vector<ValueId>& out) {
-  inside.push_back(&b);
-  const auto use = [&](ValueId v) {
-    if (std::find(inside.begin(), inside.end(), l.block(v)) == inside.end()) out.push_back(v);
-  };
-  for (const Node& n : b.nodes) {
-    for (ValueId v : n.operands) use(v);
-    if (n.body) outside_values(l, *n.body, inside, out);
+ValueId continued_value(const Lookup& l, ValueId v) {
+  const Node* n = l.node(v);
+  if (!n) return -1;
+  const auto result =
+      static_cast<size_t>(std::find(n->results.begin(), n->results.end(), v) - n->results.begin());
+  switch (n->op) {
+    case Op::UpdateSlice: return n->operands[0];
+    case Op::KernelCall: {
+      size_t written = 0;
+      const auto& params = n->attrs.kernel->params;
+      for (size_t p = 0; p < params.size(); ++p)
+        if (params[p].kind == ir::KParam::Kind::Buffer && params[p].written && written++ == result)
+          return n->operands[p];
+      return -1;
+    }
+    case Op::If:
+    case Op::While: {
+      const int input = continued_input(l, *n, result);
+      return input < 0 ? -1 : n->operands[1 + static_cast<size_t>(input)];
+    }
+    default: return -1;
   }
-  for (ValueId v : b.yields) use(v);
-  inside.pop_back();
 }
-}  // namespace
 
-std::vector<ValueId> all_operands(const Lookup& l, const Node& n) {
-  std::vector<ValueId> out = n.operands;
-  std::vector<const ir::Block*> inside;
-  if (n.body) outside_values(l, *n.body, inside, out);
-  return out;
+int continued_param(const Lookup& l, const ir::Region& r, size_t k) {
+  ValueId v = r.yields[k];
+  while (v >= 0 && l.node(v)) v = continued_value(l, v);
+  const auto at = std::find(r.params.begin(), r.params.end(), v);
+  return at == r.params.end() ? -1 : static_cast<int>(at - r.params.begin());
+}
+
+int continued_input(const Lookup& l, const Node& n, size_t k) {
+  if (n.op != Op::If) return static_cast<int>(k);
+  const int a = continued_param(l, n.regions[0], k), b = continued_param(l, n.regions[1], k);
+  const bool first = n.regions[0].nodes.empty(), second = n.regions[1].nodes.empty();
+  return a == b ? a : first && !second ? a : second && !first ? b : -1;
 }
 
 Shape loop_space(const Lookup& l, const Node& n) {
-  for (ValueId v : n.operands) {
+  for (ValueId v : n.results) {
     const Shape s = squeezed(l.shape(v));
     if (!s.empty()) return s;
   }
@@ -111,8 +128,8 @@ bool is_elementwise_loop(const Lookup& l, const Node& n) {
     const Shape s = squeezed(l.shape(v));
     return s.empty() || s == space;
   };
-  if (!std::all_of(n.operands.begin(), n.operands.end(), fits)) return false;
-  for (const Node& i : n.body->nodes) {
+  if (!std::all_of(n.results.begin(), n.results.end(), fits)) return false;
+  for (const Node& i : n.regions[0].nodes) {
     if (!std::all_of(i.results.begin(), i.results.end(), fits)) return false;
     if (is_leaf(i.op)) continue;
     if (i.op == Op::Loop) {
@@ -120,7 +137,7 @@ bool is_elementwise_loop(const Lookup& l, const Node& n) {
       continue;
     }
     if (is_view(i.op)) {
-      const ValueId from = i.operands[0];
+      const ValueId from = l.outside(i.operands[0]);
       const Shape s = squeezed(l.shape(from));
       const bool same =
           s.empty() || (s == squeezed(l.shape(i.results[0])) && i.op != Op::Transpose && i.op != Op::Slice);

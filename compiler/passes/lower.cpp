@@ -42,7 +42,7 @@ void Lowerer::find_groups() {
         who = who == -1 || who == u ? u : u == -1 ? who : kSeveral;
       }
     if (who == -1) continue;
-    for (ValueId v : all_operands(look_, n)) {
+    for (ValueId v : n.operands) {
       int& u = user_[static_cast<size_t>(v)];
       u = u == -1 || u == who ? who : kSeveral;
     }
@@ -76,7 +76,7 @@ std::vector<int> Lowerer::order() const {
     while (!stack.empty()) {
       const int i = stack.back();
       stack.pop_back();
-      for (ValueId v : all_operands(look_, node(i))) {
+      for (ValueId v : node(i).operands) {
         const int from = look_.top(v);
         if (seen[static_cast<size_t>(from)] == static_cast<int>(g)) continue;
         seen[static_cast<size_t>(from)] = static_cast<int>(g);

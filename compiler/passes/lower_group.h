@@ -77,7 +77,20 @@ class Lowerer {
 
   // lower_branch.cpp
   Result<void> branch(const Node& n);
+  /// A slot of the bodies: the input that it begins as and the result that it ends as, by number, or -1.
+  struct Place {
+    int input, result;
+  };
+  struct Body {
+    ir::Module module;
+    std::vector<int> numbers;  // for each param of `module` the one around that it is
+  };
   Result<int> home(ValueId v);
+  int end_of(ValueId v) const;
+  bool dies_into(const Node& n, size_t i, size_t k) const;
+  std::vector<int> continued(const Node& n) const;
+  std::vector<Place> places(const Node& n) const;
+  Body body(const Node& n, const ir::Region& r, const std::vector<Place>& places) const;
 
   // lower_reduce.cpp
   /// One result of a reduction: `value` gives what is reduced at a point of the space, whose extents of 1 are

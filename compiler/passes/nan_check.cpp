@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
+
+#include "compiler/passes/lookup.h"
 
 namespace gk::passes {
 
@@ -13,19 +14,16 @@ namespace {
 using ir::KInst;
 using ir::KKind;
 using ir::KSize;
-using ir::Op;
-using ir::ValueId;
 
-/// Where values come from, in a module and in what its loops and conditionals run.
+/// Where values come from, in a module and in its regions.
 class Origins {
  public:
-  explicit Origins(const ir::Module& m) : m_(m) { add(m.top); }
+  explicit Origins(const ir::Module& m) : m_(m), look_(m) {}
 
-  /// Whether every element is one of an array from outside.
+  /// Whether every element is one of an array from outside the module or region.
   bool is_moved(ValueId v) const {
-    const auto it = makers_.find(v);
-    if (it == makers_.end()) return false;
-    const ir::Node& n = *it->second;
+    if (!look_.node(v)) return true;
+    const ir::Node& n = *look_.node(v);
     switch (n.op) {
       case Op::Input: return true;
       case Op::Cast: return gk::is_float(m_.type(n.operands[0]).dtype) && is_moved(n.operands[0]);
@@ -44,9 +42,8 @@ class Origins {
 
   /// The text of what computed the elements, behind whatever only moves them.
   Span span(ValueId v) const {
-    const auto it = makers_.find(v);
-    if (it == makers_.end()) return {};
-    const ir::Node& n = *it->second;
+    if (!look_.node(v)) return {};
+    const ir::Node& n = *look_.node(v);
     Span inner{};
     switch (n.op) {
       case Op::Cast:
@@ -57,43 +54,25 @@ class Origins {
       case Op::UpdateSlice:
         inner = is_moved(n.operands[1]) ? span(n.operands[0]) : span(n.operands[1]);
         break;
-      case Op::Loop: inner = in_loop(n, v); break;
+      case Op::Loop:
       case Op::If:
-      case Op::While: inner = in_region(n, v); break;
+      case Op::While: inner = in_regions(n, v); break;
       default: break;
     }
     return inner.valid() ? inner : n.span;
   }
 
  private:
-  void add(const ir::Block& b) {
-    for (const ir::Node& n : b.nodes) {
-      for (const ValueId r : n.results) makers_[r] = &n;
-      if (n.body) add(*n.body);
-    }
-  }
-  static size_t place(const ir::Node& n, ValueId v) {
-    return static_cast<size_t>(std::find(n.results.begin(), n.results.end(), v) - n.results.begin());
-  }
-  Span in_loop(const ir::Node& n, ValueId v) const {
-    const size_t i = place(n, v);
-    return n.body && i < n.body->yields.size() ? span(n.body->yields[i]) : Span{};
-  }
   // Of two branches the first that computes it.
-  static Span in_region(const ir::Node& n, ValueId v) {
-    const std::vector<int> slots = ir::result_slots(n);
-    const size_t i = place(n, v);
-    if (i >= slots.size()) return {};
-    for (const ir::Region& r : n.regions) {
-      const Origins inside(*r.module);
-      for (const ir::Output& o : r.module->outputs)
-        if (o.slot == slots[i] && !inside.is_moved(o.value)) return inside.span(o.value);
-    }
+  Span in_regions(const ir::Node& n, ValueId v) const {
+    const auto k = static_cast<size_t>(std::find(n.results.begin(), n.results.end(), v) - n.results.begin());
+    for (const ir::Region& r : n.regions)
+      if (const ValueId y = r.yields[ir::region_form(n.op).yield + k]; !is_moved(y)) return span(y);
     return {};
   }
 
   const ir::Module& m_;
-  std::unordered_map<ValueId, const ir::Node*> makers_;
+  Lookup look_;
 };
 
 /// A kernel that finds the first NaN of n elements and then reads n elements beyond it: the fault of that

@@ -30,16 +30,22 @@ Result<Schedule> run_pipeline(ir::Module module, const Options& options) {
   GK_CHECK(unroll_loops(module, options));
   GK_CHECK(expand_products(module));
   GK_CHECK(expand_concats(module));
-  GK_CHECK(simplify(module));
   GK_CHECK(done("expand"));
+  GK_CHECK(tidy_regions(module));
+  GK_CHECK(simplify(module));
+  GK_CHECK(done("regions"));
   GK_CHECK(cse(module));
   GK_CHECK(done("cse"));
-  GK_CHECK(tidy_regions(module));
-  GK_CHECK(done("regions"));
   GK_CHECK(dce(module));
   GK_CHECK(done("dce"));
+  return make_schedule(std::move(module), options);
+}
+
+Result<Schedule> make_schedule(ir::Module module, const Options& options) {
   GK_CHECK(fuse(module, options));
-  GK_CHECK(done("fuse"));
+  GK_CHECK(ir::verify(module));
+  if (options.after_pass) options.after_pass("fuse", module);
+  GK_CHECK(poll(options));
   GK_TRY(Lowered lowered, lower(module, options));
   GK_TRY(Schedule schedule, plan_memory(module, std::move(lowered), options));
   for (const auto& kernel : schedule.kernels) GK_CHECK(ir::verify(*kernel));

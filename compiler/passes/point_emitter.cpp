@@ -236,6 +236,7 @@ bool PointEmitter::local(ValueId v) const {
 }
 
 int PointEmitter::need(ValueId v, int p) {
+  v = look().outside(v);
   if (const auto it = defined_.find(v); it != defined_.end()) return it->second;
   if (const auto it = memo_.find(key(v, p)); it != memo_.end()) return it->second;
   needs_.push_back({v, p});
@@ -243,6 +244,7 @@ int PointEmitter::need(ValueId v, int p) {
 }
 
 int PointEmitter::value(ValueId v, int p) {
+  v = look().outside(v);
   std::vector<Need> stack{{v, p}};
   int result = need(v, p);
   while (!stack.empty() && result < 0) {
@@ -387,7 +389,7 @@ int PointEmitter::take(const Node& n, int p) {
 bool PointEmitter::loop(const Node& n, ValueId v, int p) {
   const bool scalars_only = squeezed(look().shape(v)).empty();
   std::vector<size_t> active;
-  for (size_t k = 0; k < n.operands.size(); ++k)
+  for (size_t k = 0; k < num_carried(n); ++k)
     if (!scalars_only || squeezed(look().shape(n.operands[k])).empty()) active.push_back(k);
   // The same point, as an index of each carried shape.
   std::vector<Coord> walked;
@@ -442,14 +444,15 @@ bool PointEmitter::loop(const Node& n, ValueId v, int p) {
     memo_[key(value, at)] = ssa;
     undo_.push_back({key(value, at), depth_of(ssa)});
   };
-  know(n.body->params[0], point({}), get(counter));
+  const ir::Region& body = n.regions[0];
+  know(body.params[0], point({}), get(counter));
   for (size_t a = 0; a < active.size(); ++a) {
-    const ValueId param = n.body->params[active[a] + 1];
+    const ValueId param = body.params[active[a] + 1];
     know(param, point_in(look().shape(param)), get(slots[a]));
   }
   std::vector<int> next;
   for (size_t k : active) {
-    const ValueId y = n.body->yields[k];
+    const ValueId y = body.yields[k];
     next.push_back(value(y, point_in(look().shape(y))));
     if (next.back() < 0) {
       blocks_.pop_back();

@@ -156,7 +156,7 @@ std::optional<int> PointEmitter::make_view_point(const Node& n, int p) {
 }
 
 int PointEmitter::view(const Node& n, int p) {
-  const ValueId from = n.operands[0];
+  const ValueId from = look().outside(n.operands[0]);
   if (n.op == Op::Reshape && !local(from))  // dense in memory: the linear index is enough
     return load(source_.buffer_of(from), linear(look().shape(n.results[0]), p));
   const auto q = view_point(n, p);

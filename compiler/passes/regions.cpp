@@ -1,8 +1,8 @@
 #include "compiler/passes/regions.h"
 
 #include <algorithm>
-#include <numeric>
-#include <unordered_map>
+#include <iterator>
+#include <utility>
 
 #include "compiler/passes/lookup.h"
 
@@ -11,177 +11,156 @@ namespace {
 
 constexpr int kMostCopied = 16;  // nodes worth making again rather than keeping their value in memory
 
-class Tidier {
+// ---- Values that regions hand through
+
+class HandedThrough {
  public:
-  explicit Tidier(Module& m) : m_(m), look_(m), used_(m.value_types.size(), false) {
-    for (const ir::Output& o : m.outputs) used_[static_cast<size_t>(o.value)] = true;
-    for (const Node& n : m.top.nodes)
-      for (ValueId v : all_operands(look_, n)) used_[static_cast<size_t>(v)] = true;
+  explicit HandedThrough(Module& m) : m_(m), to_(m.value_types.size()) {
+    for (size_t i = 0; i < to_.size(); ++i) to_[i] = static_cast<ValueId>(i);
+  }
+  void run() {
+    region(m_.top);
+    for (ir::Output& o : m_.outputs) rename(o.value);
   }
 
+ private:
+  void rename(ValueId& v) const { v = to_[static_cast<size_t>(v)]; }
+  void region(ir::Region& r) {
+    for (Node& n : r.nodes) {
+      for (ValueId& v : n.operands) rename(v);
+      for (ir::Region& inner : n.regions) region(inner);
+      if (n.op == Op::If)
+        chosen(n);
+      else if (!n.regions.empty())
+        carried(n);
+    }
+    for (ValueId& v : r.yields) rename(v);
+  }
+
+  /// The operand that yield `k` of a region is; -1: none.
+  static ValueId operand(const Node& n, const ir::Region& r, size_t k) {
+    const auto at = std::find(r.params.begin(), r.params.end(), r.yields[k]);
+    return at == r.params.end() ? -1 : n.operands[1 + static_cast<size_t>(at - r.params.begin())];
+  }
+  void chosen(const Node& n) {
+    for (size_t k = 0; k < n.results.size(); ++k) {
+      const ValueId v = operand(n, n.regions[0], k);
+      if (v >= 0 && v == operand(n, n.regions[1], k)) to_[static_cast<size_t>(n.results[k])] = v;
+    }
+  }
+  // What is carried and stays the same is not carried.
+  void carried(Node& n) {
+    const ir::RegionForm form = ir::region_form(n.op);
+    ir::Region& r = n.regions[0];
+    for (size_t k = n.results.size(); k-- > 0;) {
+      if (r.yields[form.yield + k] != r.params[form.param + k]) continue;
+      to_[static_cast<size_t>(n.results[k])] = n.operands[form.operand + k];
+      const auto last = [k](std::vector<ValueId>& list, size_t first) {
+        const auto at = list.begin() + static_cast<long>(first + k);
+        std::rotate(at, at + 1, list.end());
+      };
+      last(n.operands, form.operand);
+      last(r.params, form.param);
+      r.yields.erase(r.yields.begin() + static_cast<long>(form.yield + k));
+      n.results.erase(n.results.begin() + static_cast<long>(k));
+    }
+  }
+
+  Module& m_;
+  std::vector<ValueId> to_;
+};
+
+// ---- Values made again
+
+class Remaker {
+ public:
+  explicit Remaker(Module& m) : m_(m), look_(m), used_(m.value_types.size(), false) { use(m.top); }
   void run() {
-    for (Node& n : m_.top.nodes) {
-      if (!ir::has_regions(n.op)) continue;
-      if (n.op == Op::If) drop_results(n);
-      share_operands(n);
-      copy_leaves(n);
-      drop_operands(n);
+    region(m_.top);
+    // Nodes move now, regions do not.
+    for (auto& [r, nodes] : made_) {
+      std::move(r->nodes.begin(), r->nodes.end(), std::back_inserter(nodes));
+      r->nodes = std::move(nodes);
     }
   }
 
  private:
-  static bool any(const Node& n, size_t slot, bool ir::SlotInfo::*flag) {
-    return std::any_of(n.regions.begin(), n.regions.end(),
-                       [&](const ir::Region& r) { return r.module->slots[slot].*flag; });
-  }
-  static bool read_only(const Node& n, size_t slot) { return !any(n, slot, &ir::SlotInfo::is_output); }
-
-  // Gives slot i the number to[i]; -1 removes it. Slots that become one are read only.
-  static void renumber(Node& n, const std::vector<int>& to) {
-    const int count = 1 + *std::max_element(to.begin(), to.end());
-    for (ir::Region& r : n.regions) {
-      std::vector<ir::SlotInfo> slots(static_cast<size_t>(count));
-      for (size_t i = 0; i < to.size(); ++i) {
-        if (to[i] < 0) continue;
-        ir::SlotInfo& s = slots[static_cast<size_t>(to[i])];
-        const bool read = s.is_input || r.module->slots[i].is_input;
-        s = r.module->slots[i];
-        s.is_input = read;
-      }
-      r.module->slots = std::move(slots);
-      for (Node& i : r.module->top.nodes)
-        if (i.op == Op::Input) i.attrs.index = to[static_cast<size_t>(i.attrs.index)];
-      for (ir::Output& o : r.module->outputs) o.slot = to[static_cast<size_t>(o.slot)];
+  void use(const ir::Region& r) {
+    for (const Node& n : r.nodes) {
+      for (ValueId v : n.operands) used_[static_cast<size_t>(v)] = true;
+      for (const ir::Region& inner : n.regions) use(inner);
     }
-    std::vector<ValueId> operands(1, n.operands[0]);
-    operands.resize(n.operands.size(), -1);
-    for (size_t i = 0; i + 1 < n.operands.size(); ++i)
-      if (to[i] >= 0) operands[static_cast<size_t>(to[i]) + 1] = n.operands[i + 1];
-    std::erase(operands, -1);
-    n.operands = std::move(operands);
-  }
-  // The numbers when the slots of `gone` are left out.
-  static std::vector<int> without(const std::vector<bool>& gone) {
-    std::vector<int> to;
-    int next = 0;
-    for (const bool g : gone) to.push_back(g ? -1 : next++);
-    return to;
+    for (ValueId v : r.yields) used_[static_cast<size_t>(v)] = true;
   }
 
-  void drop_results(Node& n) {
-    const std::vector<int> slots = ir::result_slots(n);
-    std::vector<ValueId> results;
-    std::vector<bool> gone(n.regions[0].module->slots.size(), false);
-    for (size_t k = 0; k < slots.size(); ++k) {
-      if (used_[static_cast<size_t>(n.results[k])]) {
-        results.push_back(n.results[k]);
-        continue;
-      }
-      const auto s = static_cast<size_t>(slots[k]);
-      gone[s] = n.regions[0].module->slots[s].fresh;
+  void region(ir::Region& r) {
+    for (Node& n : r.nodes) {
+      if (n.op == Op::If || n.op == Op::While) inputs(n);
+      for (ir::Region& inner : n.regions) region(inner);
+    }
+  }
+
+  // A result that continues a value needs it in memory.
+  void inputs(Node& n) {
+    const ir::RegionForm form = ir::region_form(n.op);
+    std::vector<bool> continued(num_inputs(n), false);
+    for (size_t k = 0; k < n.results.size(); ++k)
+      if (const int i = continued_input(look_, n, k); i >= 0) continued[static_cast<size_t>(i)] = true;
+    for (size_t i = 0; i < continued.size(); ++i) {
+      const ValueId v = look_.outside(n.operands[form.operand + i]);
+      if (continued[i] || leaf_cost(v) > kMostCopied) continue;
       for (ir::Region& r : n.regions) {
-        std::erase_if(r.module->outputs, [&](const ir::Output& o) { return o.slot == slots[k]; });
-        r.module->slots[s].is_output = false;
+        ValueId& param = r.params[form.param + i];
+        if (!used_[static_cast<size_t>(param)]) continue;
+        // The new node takes the name that its users know.
+        const ValueId name = std::exchange(param, m_.new_value(ir::Type(m_.type(param))));
+        std::vector<Node> nodes;
+        remake(v, name, nodes);
+        made_.emplace_back(&r, std::move(nodes));
       }
     }
-    if (results.size() == n.results.size()) return;
-    n.results = std::move(results);
-    if (std::count(gone.begin(), gone.end(), true) != 0) renumber_or_clear(n, gone);
   }
-
-  static void renumber_or_clear(Node& n, const std::vector<bool>& gone) {
-    if (std::count(gone.begin(), gone.end(), false) != 0) return renumber(n, without(gone));
-    for (ir::Region& r : n.regions) r.module->slots.clear();
-    n.operands.resize(1);
-  }
-
-  static void share_operands(Node& n) {
-    const size_t slots = n.regions[0].module->slots.size();
-    std::vector<int> to;
-    std::unordered_map<ValueId, int> known;
-    int next = 0;
-    for (size_t i = 0; i < slots; ++i) {
-      if (i + 1 < n.operands.size() && read_only(n, i)) {
-        const auto [it, fresh] = known.try_emplace(n.operands[i + 1], next);
-        to.push_back(it->second);
-        next += fresh;
-      } else {
-        to.push_back(next++);
-      }
+  void remake(ValueId v, ValueId as, std::vector<Node>& out) {
+    Node c;
+    const Node& n = *look_.node(v);
+    c.op = n.op;
+    c.attrs = n.attrs;
+    c.span = n.span;
+    for (ValueId o : n.operands) {
+      c.operands.push_back(m_.new_value(ir::Type(m_.type(o))));
+      remake(look_.outside(o), c.operands.back(), out);
     }
-    if (next != static_cast<int>(slots)) renumber(n, to);
-  }
-
-  static void drop_operands(Node& n) {
-    std::vector<bool> gone(n.regions[0].module->slots.size(), false);
-    for (size_t i = 0; i + 1 < n.operands.size(); ++i)
-      gone[i] = read_only(n, i) && !any(n, i, &ir::SlotInfo::is_input);
-    if (std::count(gone.begin(), gone.end(), true) != 0) renumber_or_clear(n, gone);
+    c.results = {as};
+    out.push_back(std::move(c));
   }
 
   // Counts the nodes of a value that is made of numbers alone; a large count for any other.
   int leaf_cost(ValueId v, int depth = 0) const {
     constexpr int kNever = kMostCopied + 1;
     const Node* n = look_.node(v);
-    if (!n || look_.top(v) < 0 || depth > kMostCopied) return kNever;
+    if (!n || depth > kMostCopied) return kNever;
     if (is_leaf(n->op)) return 1;
     const bool computes = ir::is_elementwise(n->op) && !may_fault(look_, *n) && look_.shape(v).empty();
     if (!computes && !is_view(n->op)) return kNever;
     int cost = 1;
     for (ValueId o : n->operands)
-      if (cost < kNever) cost = std::min(kNever, cost + leaf_cost(o, depth + 1));
+      if (cost < kNever) cost = std::min(kNever, cost + leaf_cost(look_.outside(o), depth + 1));
     return cost;
-  }
-
-  void copy_leaves(Node& n) {
-    for (size_t i = 0; i + 1 < n.operands.size(); ++i) {
-      if (!read_only(n, i) || leaf_cost(n.operands[i + 1]) > kMostCopied) continue;
-      for (ir::Region& r : n.regions) {
-        if (!r.module->slots[i].is_input) continue;
-        r.module->slots[i].is_input = false;
-        std::vector<Node> nodes;
-        for (Node& inner : r.module->top.nodes) {
-          if (inner.op == Op::Input && inner.attrs.index == static_cast<int64_t>(i))
-            copy(n.operands[i + 1], inner.results[0], r, nodes);
-          else
-            nodes.push_back(std::move(inner));
-        }
-        r.module->top.nodes = std::move(nodes);
-      }
-    }
-  }
-
-  void copy(ValueId v, ValueId as, ir::Region& r, std::vector<Node>& out) {
-    const Node& n = *look_.node(v);
-    Node c;
-    c.op = n.op;
-    c.attrs = n.attrs;
-    c.span = n.span;
-    for (ValueId o : n.operands) {
-      const ValueId inside = r.module->new_value(ir::Type(m_.type(o)));
-      copy(o, inside, r, out);
-      c.operands.push_back(inside);
-    }
-    if (n.op == Op::Param) {
-      c.attrs.index = static_cast<int64_t>(r.module->params.size());
-      r.module->params.push_back(m_.params[static_cast<size_t>(n.attrs.index)]);
-      r.scalars.push_back(static_cast<int>(n.attrs.index));
-    }
-    c.results = {as};
-    out.push_back(std::move(c));
   }
 
   Module& m_;
   Lookup look_;
   std::vector<bool> used_;
+  std::vector<std::pair<ir::Region*, std::vector<Node>>> made_;
 };
 
 }  // namespace
 
 Result<void> tidy_regions(ir::Module& m) {
-  if (std::any_of(m.top.nodes.begin(), m.top.nodes.end(),
-                  [](const Node& n) { return ir::has_regions(n.op); }))
-    Tidier(m).run();
+  const auto any = [](const Node& n) { return !n.regions.empty(); };
+  if (std::none_of(m.top.nodes.begin(), m.top.nodes.end(), any)) return {};
+  HandedThrough(m).run();
+  Remaker(m).run();
   return {};
 }
 

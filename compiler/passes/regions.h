@@ -1,7 +1,6 @@
-// Tidies what If and While nodes exchange with their regions, so that fewer arrays are kept in memory for
-// them: operands that no region uses go, equal ones become one, numbers and what is made of numbers alone are
-// made again inside, results of an If that nobody reads are not made. Promises idempotence. Not for what is
-// inside regions: each goes through the pipeline by itself when its node is lowered.
+// Tidies what nodes with regions exchange with them, so that fewer arrays are kept in memory: what a region only
+// hands through is the operand itself, and numbers and what is made of numbers alone are made again inside an If
+// or While. Promises idempotence. What nobody needs then goes with dce.
 #pragma once
 
 #include "compiler/ir/module.h"

@@ -34,21 +34,21 @@ class Simplifier {
   }
 
   void run() {
-    block(m_.top);
+    region(m_.top);
     for (ir::Output& o : m_.outputs) o.value = to_[static_cast<size_t>(o.value)];
   }
 
  private:
-  void block(ir::Block& b) {
-    for (Node& n : b.nodes) {
+  void region(ir::Region& r) {
+    for (Node& n : r.nodes) {
       for (ValueId& v : n.operands) v = to_[static_cast<size_t>(v)];
-      if (n.body) block(*n.body);
+      for (ir::Region& inner : n.regions) region(inner);
       if (n.results.size() != 1 || ir::info(n.op).cls == ir::OpClass::Structure) continue;
       const ValueId same = node(n);
       if (same >= 0 && m_.type(same).same_as(m_.type(n.results[0])))
         to_[static_cast<size_t>(n.results[0])] = same;
     }
-    for (ValueId& v : b.yields) v = to_[static_cast<size_t>(v)];
+    for (ValueId& v : r.yields) v = to_[static_cast<size_t>(v)];
   }
 
   // The value that `n` equals, else -1; may rewrite `n` in place.
@@ -64,7 +64,7 @@ class Simplifier {
   // Without this, the k-th draw of a program would add k counts in every kernel.
   ValueId advance(Node& n) {
     const Node* in = look_.node(n.operands[0]);
-    if (in && in->op == Op::RngAdvance && look_.block(n.operands[0]) == look_.block(n.results[0])) {
+    if (in && in->op == Op::RngAdvance) {
       n.attrs.index =
           static_cast<int64_t>(static_cast<uint64_t>(n.attrs.index) + static_cast<uint64_t>(in->attrs.index));
       n.operands[0] = in->operands[0];
@@ -91,7 +91,7 @@ class Simplifier {
   ValueId view(Node& n) {
     const ValueId x = n.operands[0];
     const Node* in = look_.node(x);
-    if (in && in->op == n.op && look_.block(x) == look_.block(n.results[0])) compose(n, *in);
+    if (in && in->op == n.op) compose(n, *in);
     const ValueId from = n.operands[0];
     const Shape a = look_.shape(from), b = look_.shape(n.results[0]);
     if (n.op == Op::Transpose) {

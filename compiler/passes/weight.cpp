@@ -40,16 +40,16 @@ int64_t times(int64_t a, int64_t b) {
 int cost_of(const Node& n) { return ir::is_elementwise(n.op) ? ir::info(n.op).cost : 100; }
 
 int64_t weight(const Lookup& l, const Node& n, TargetKind target) {
-  if (!n.body) return own_weight(l, n, target);
+  if (n.op != Op::Loop) return own_weight(l, n, target);
   int64_t w = 1;
-  for (const Node& i : n.body->nodes) w += weight(l, i, target);
+  for (const Node& i : n.regions[0].nodes) w += weight(l, i, target);
   return w;
 }
 
 int64_t unrolled_weight(const Lookup& l, const Node& n, TargetKind target) {
-  if (!n.body) return is_leaf(n.op) || is_view(n.op) ? 0 : own_weight(l, n, target);
+  if (n.op != Op::Loop) return is_leaf(n.op) || is_view(n.op) ? 0 : own_weight(l, n, target);
   int64_t turn = 1;
-  for (const Node& i : n.body->nodes) turn = std::min(kHeaviest, turn + unrolled_weight(l, i, target));
+  for (const Node& i : n.regions[0].nodes) turn = std::min(kHeaviest, turn + unrolled_weight(l, i, target));
   return times(turn, n.attrs.index);
 }
 

@@ -87,7 +87,7 @@ Error cannot_change(const Value& before, const Value& now, Span span) {
 struct Evaluator::Body {
   std::unique_ptr<Trace> trace;  // running
   Value value = Value::none();
-  std::vector<ir::ValueId> extra;  // beside the cells: values for more slots
+  std::vector<ir::ValueId> extra;  // what it yields beside the cells: the next condition, the values of an `if`
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
@@ -237,61 +237,55 @@ void Evaluator::apply(const Settled& settled) {
 }
 
 std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
-                                                 const std::vector<ir::Type>& extra, Span span) {
-  std::vector<const Trace::Cell*> cells;  // of all bodies, in the order of their first use
-  std::unordered_map<const ArrayData*, int> slot_of;
+                                                 Span span) {
+  // The cells of all bodies in the order of their first use, what bodies write before what they only read.
+  struct Shared {
+    const Trace::Cell* cell;
+    bool written = false, read = false;
+    std::vector<const Trace::Cell*> in;  // by body; null: not used there
+  };
+  std::vector<Shared> cells;
+  std::unordered_map<const ArrayData*, size_t> known;
+  for (size_t b = 0; b < bodies.size(); ++b)
+    for (const Trace::Cell& c : bodies[b].trace->cells()) {
+      const auto [it, fresh] = known.try_emplace(c.array.get(), cells.size());
+      if (fresh) cells.push_back({&c, false, false, std::vector<const Trace::Cell*>(bodies.size())});
+      Shared& s = cells[it->second];
+      s.in[b] = &c;
+      s.written = s.written || c.now >= 0;
+      s.read = s.read || c.param >= 0;
+    }
+  std::stable_partition(cells.begin(), cells.end(), [](const Shared& s) { return s.written; });
+
+  const ir::RegionForm form = ir::region_form(op);
   ir::Node node;
   node.op = op;
   node.span = span;
   node.operands = {condition};
-  for (const Body& b : bodies)
-    for (const Trace::Cell& c : b.trace->cells())
-      if (slot_of.emplace(c.array.get(), static_cast<int>(cells.size())).second) {
-        cells.push_back(&c);
-        node.operands.push_back(c.outside);
+  std::vector<ArrayPtr> written;
+  for (size_t b = 0; b < bodies.size(); ++b) {
+    ir::Region r = bodies[b].trace->take_region();
+    if (op == ir::Op::While) r.yields = bodies[b].extra;
+    for (const Shared& s : cells) {
+      const Trace::Cell* c = s.in[b];
+      const bool everywhere = std::all_of(s.in.begin(), s.in.end(), [](const auto* i) { return i && i->now >= 0; });
+      const bool needed = s.read || (s.written && (form.carries || !everywhere));
+      if (needed) {
+        r.params.push_back(c && c->param >= 0 ? c->param : trace_->module().new_value(s.cell->array->type));
+        if (b == 0) node.operands.push_back(s.cell->outside);
       }
-  for (Body& b : bodies) {
-    std::vector<int> slots;
-    for (const Trace::Cell& c : b.trace->cells()) slots.push_back(slot_of.at(c.array.get()));
-    auto m = std::make_unique<ir::Module>(b.trace->take_region());
-    const auto own = std::exchange(m->slots, {});
-    for (const Trace::Cell* c : cells) {
-      ir::SlotInfo info;
-      info.type = c->array->type;
-      if (c->array->storage) info.name = c->array->storage->name;
-      m->slots.push_back(std::move(info));
+      if (!s.written) continue;
+      r.yields.push_back(c && c->now >= 0 ? c->now : r.params.back());
+      if (b == 0) written.push_back(s.cell->array);
     }
-    for (size_t i = 0; i < own.size(); ++i) m->slots[static_cast<size_t>(slots[i])] = own[i];
-    for (ir::Node& n : m->top.nodes)
-      if (n.op == ir::Op::Input) n.attrs.index = slots[static_cast<size_t>(n.attrs.index)];
-    for (ir::Output& o : m->outputs) o.slot = slots[static_cast<size_t>(o.slot)];
-    for (size_t i = 0; i < extra.size(); ++i) {
-      ir::SlotInfo info;
-      info.type = extra[i];
-      info.is_output = true;
-      info.fresh = op == ir::Op::If;
-      m->outputs.push_back({b.extra[i], static_cast<int>(m->slots.size())});
-      m->slots.push_back(std::move(info));
-    }
-    ir::Region r;
-    for (size_t i = 0; i < m->params.size(); ++i)
-      r.scalars.push_back(trace_->scalar_slot(m->params[i], b.trace->scalar_sources()[i]));
-    r.module = std::move(m);
+    if (op == ir::Op::If) r.yields.insert(r.yields.end(), bodies[b].extra.begin(), bodies[b].extra.end());
     node.regions.push_back(std::move(r));
   }
-  const std::vector<int> slots = ir::result_slots(node);
-  std::vector<ir::Type> types;
-  for (int s : slots) types.push_back(node.regions[0].module->slots[static_cast<size_t>(s)].type);
-  const auto ids = trace_->append_node(std::move(node), types);
-  std::vector<ir::ValueId> fresh;
-  for (size_t k = 0; k < slots.size(); ++k) {
-    const auto s = static_cast<size_t>(slots[k]);
-    if (s < cells.size())
-      trace_->write(*cells[s]->array, ids[k]);
-    else
-      fresh.push_back(ids[k]);
-  }
-  return fresh;
+  const std::vector<ir::Type> types = ir::result_types(trace_->module(), node);
+  auto results = trace_->append_node(std::move(node), types);
+  for (size_t k = 0; k < written.size(); ++k) trace_->write(*written[k], results[k]);
+  results.erase(results.begin(), results.begin() + static_cast<long>(written.size()));
+  return results;
 }
 
 // ---- Statements
@@ -350,9 +344,8 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
     if (!give)
       for (Body& body : bodies) body.extra.clear();
     GK_TRY(auto id, value_of(condition, b.span));
-    const auto& extra = give ? types[0] : std::vector<ir::Type>{};
-    const auto fresh = close_bodies(ir::Op::If, id, bodies, extra, b.span);
-    for (size_t i = 0; i < fresh.size(); ++i) results.push_back(trace_->pending(extra[i], fresh[i]));
+    const auto fresh = close_bodies(ir::Op::If, id, bodies, b.span);
+    for (size_t i = 0; i < fresh.size(); ++i) results.push_back(trace_->pending(types[0][i], fresh[i]));
   }
   apply(settled);
   if (unknown) return Value::unknown();
@@ -397,7 +390,7 @@ Result<void> Evaluator::device_while(const Stmt& s, const ScopePtr& scope, const
     GK_TRY(auto id, value_of(condition, s.rhs->span));
     std::vector<Body> bodies;
     bodies.push_back(std::move(*body));
-    close_bodies(ir::Op::While, id, bodies, {scalar_type(DType::Bool)}, s.span);
+    close_bodies(ir::Op::While, id, bodies, s.span);
   }
   apply(settled);
   return {};
@@ -426,6 +419,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   };
   GK_TRY(auto count, number(lo));
   const bool failed_before = std::exchange(roll_failed_, false);
+  const int scalars = trace_->num_scalars();
   Settled settled;
   auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
     GK_TRY(auto at, value_of(count, s.span));
@@ -456,6 +450,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   roll_failed_ = failed_before;
   if (!fits) {
     for (auto& [var, value] : originals) var->value = value;
+    trace_->forget_scalars(scalars);
     GK_CHECK(poll(s.span));
     return false;
   }
@@ -464,7 +459,7 @@ Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, con
   GK_TRY(auto first, emit(ir::Op::Const, {}, always, s.span));
   std::vector<Body> bodies;
   bodies.push_back(std::move(*body));
-  close_bodies(ir::Op::While, first->pending, bodies, {scalar_type(DType::Bool)}, s.span);
+  close_bodies(ir::Op::While, first->pending, bodies, s.span);
   apply(settled);
   return true;
 }

@@ -216,7 +216,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       }
   auto written = trace_->written();
   ir::Module& m = trace_->module();
-  ir::Block inner;
+  ir::Region inner;
   std::vector<ir::ValueId> initial;
   for (auto& c : carried)
     for (auto& a : c.leaves) {
@@ -259,7 +259,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
       }
     }
   }
-  ir::Block* outer = trace_->enter(&inner);
+  ir::Region* outer = trace_->enter(&inner);
   ++rolling_;
   bool failed_before = std::exchange(roll_failed_, false);
   auto index = trace_->pending(index_type, inner.params[0]);
@@ -333,8 +333,10 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   loop.op = ir::Op::Loop;
   loop.span = s.span;
   loop.operands = std::move(initial);
+  const auto around = isolate(m, inner);
+  loop.operands.insert(loop.operands.end(), around.begin(), around.end());
   loop.attrs.index = trips;
-  loop.body = std::make_unique<ir::Block>(std::move(inner));
+  loop.regions.push_back(std::move(inner));
   auto results = trace_->append_node(std::move(loop), types);
   for (size_t i = 0; i < finals.size(); ++i) {
     // A name that the body gave another's array only shares the storage, which is not its to write.

@@ -7,14 +7,12 @@ namespace gk::sema {
 std::atomic<uint64_t> Trace::next_id_{0};
 
 Trace::Trace(bool building, int capture_depth)
-    : id_(++next_id_), building_(building), capture_depth_(capture_depth), block_(&module_.top) {}
+    : id_(++next_id_), building_(building), capture_depth_(capture_depth), region_(&module_.top) {}
 
 Trace::Trace(Trace* around) : Trace(true, around->capture_depth_) {
   around_ = around;
   nodes_ = around->nodes_;
-  module_.fuse = around->module_.fuse;
-  module_.fast_math = around->module_.fast_math;
-  module_.tf32 = around->module_.tf32;
+  region_ = &body_;
 }
 
 int Trace::slot_of(const StoragePtr& s) {
@@ -33,19 +31,6 @@ void Trace::note(std::vector<StoragePtr>& list, const StoragePtr& s) {
   if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
 }
 
-// Inputs always stand in the outermost block, also when a loop body reads them first.
-ir::ValueId Trace::input(int slot, const ir::Type& type, const std::string& name) {
-  module_.slots[static_cast<size_t>(slot)].is_input = true;
-  ir::Node node;
-  node.op = ir::Op::Input;
-  node.attrs.index = slot;
-  node.attrs.name = name;
-  node.results = {module_.new_value(type)};
-  const ir::ValueId v = node.results[0];
-  module_.top.nodes.push_back(std::move(node));
-  return v;
-}
-
 Trace::Cell& Trace::cell_of(ArrayData& a) {
   const auto [it, fresh] = cell_index_.try_emplace(&a, cells_.size());
   if (fresh) {
@@ -53,10 +38,6 @@ Trace::Cell& Trace::cell_of(ArrayData& a) {
     c.array = a.weak_from_this().lock();
     c.outside = around_->value_of(a);
     cells_.push_back(std::move(c));
-    ir::SlotInfo info;
-    info.type = a.type;
-    if (a.storage) info.name = a.storage->name;
-    module_.slots.push_back(std::move(info));
   }
   return cells_[it->second];
 }
@@ -65,9 +46,8 @@ ir::ValueId Trace::value_of(ArrayData& a) {
   if (around_ && !made_here(a)) {
     Cell& c = cell_of(a);
     if (c.now >= 0) return c.now;
-    if (c.input < 0 && c.outside >= 0)
-      c.input = input(static_cast<int>(&c - cells_.data()), a.type, a.storage ? a.storage->name : "");
-    return c.input;
+    if (c.param < 0 && c.outside >= 0) c.param = module().new_value(a.type);
+    return c.param;
   }
   if (!a.storage) return a.trace == id_ ? a.pending : -1;
   const StoragePtr& s = a.storage;
@@ -75,7 +55,16 @@ ir::ValueId Trace::value_of(ArrayData& a) {
   note(reads_, s);
   if (!building_) return -1;
   if (auto it = inputs_.find(s.get()); it != inputs_.end()) return it->second;
-  return inputs_[s.get()] = input(slot_of(s), s->type, s->name);
+  ir::Node node;
+  node.op = ir::Op::Input;
+  node.attrs.index = slot_of(s);
+  node.attrs.name = s->name;
+  node.results = {module_.new_value(s->type)};
+  module_.slots[static_cast<size_t>(node.attrs.index)].is_input = true;
+  const ir::ValueId v = inputs_[s.get()] = node.results[0];
+  // It stands in the outermost region, also when a loop body reads it first.
+  module_.top.nodes.push_back(std::move(node));
+  return v;
 }
 
 ir::ValueId Trace::known_value(const ArrayData& a) const {
@@ -139,9 +128,16 @@ void Trace::write(ArrayData& a, ir::ValueId v) {
 }
 
 int Trace::scalar_slot(const Scalar& s, int32_t from) {
+  if (around_) return around_->scalar_slot(s, from);
   module_.params.push_back(s);
   scalar_sources_.push_back(from);
   return static_cast<int>(module_.params.size()) - 1;
+}
+
+void Trace::forget_scalars(int n) {
+  Trace& all = root();
+  all.module_.params.resize(static_cast<size_t>(n));
+  all.scalar_sources_.resize(static_cast<size_t>(n));
 }
 
 ir::ValueId Trace::param(const Scalar& s, Span span, int32_t from) {
@@ -155,27 +151,27 @@ ir::ValueId Trace::param(const Scalar& s, Span span, int32_t from) {
   node.span = span;
   ir::Type t;
   t.dtype = s.dtype;
-  node.results = {module_.new_value(t)};
+  node.results = {module().new_value(t)};
   ir::ValueId v = node.results[0];
-  module_.top.nodes.push_back(std::move(node));
+  outermost().nodes.push_back(std::move(node));
   ++nodes_;
   return v;
 }
 
 Result<ir::ValueId> Trace::append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span) {
   ++nodes_;
-  return ir::append(module_, *block_, op, std::move(operands), std::move(attrs), span);
+  return ir::append(module(), *region_, op, std::move(operands), std::move(attrs), span);
 }
 
 std::vector<ir::ValueId> Trace::append_node(ir::Node node, const std::vector<ir::Type>& results) {
   ++nodes_;
-  for (const auto& t : results) node.results.push_back(module_.new_value(t));
+  for (const auto& t : results) node.results.push_back(module().new_value(t));
   std::vector<ir::ValueId> ids = node.results;
-  block_->nodes.push_back(std::move(node));
+  region_->nodes.push_back(std::move(node));
   return ids;
 }
 
-ir::Block* Trace::enter(ir::Block* inner) { return std::exchange(block_, inner); }
+ir::Region* Trace::enter(ir::Region* inner) { return std::exchange(region_, inner); }
 
 std::vector<ArrayPtr> Trace::live_since(ir::ValueId first) const {
   std::vector<ArrayPtr> live;
@@ -196,14 +192,9 @@ void Trace::restore(Written w) {
   for (size_t i = 0; i < cells_.size(); ++i) cells_[i].now = i < w.cells.size() ? w.cells[i] : -1;
 }
 
-ir::Module Trace::take_region() {
-  for (size_t i = 0; i < cells_.size(); ++i) {
-    if (cells_[i].now < 0) continue;
-    module_.slots[i].is_output = true;
-    module_.outputs.push_back({cells_[i].now, static_cast<int>(i)});
-  }
+ir::Region Trace::take_region() {
   around_->nodes_ = nodes_;
-  return std::move(module_);
+  return std::move(body_);
 }
 
 Unit Trace::take() {

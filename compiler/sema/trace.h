@@ -3,10 +3,10 @@
 // unit gives every live pending value a home. While checking it only records which storages are read and
 // written.
 //
-// Note [Cells]. The body of an if or while on a device condition is traced into a module of its own, by a
-// trace inside that of its surroundings. An array of the surroundings that the body uses is a cell: what the
-// array holds when the body begins is an input of that module, made at the first use; what it holds at the
-// end, where the body wrote it, an output of the same slot. A cell goes with the array that a name holds, not
+// Note [Cells]. The body of an if or while on a device condition is traced into a region, by a trace inside that
+// of its surroundings. An array of the surroundings that the body uses is a cell: what the array holds when the
+// body begins is a parameter of the region, made at the first use; what it holds at the end, where the body
+// wrote it, is yielded. A cell goes with the array that a name holds, not
 // with its value: two names of one value may part in a later turn of a loop. The array itself is untouched
 // until the conditional is part of the surroundings' trace.
 #pragma once
@@ -32,10 +32,10 @@ class Trace {
   Trace& root() { return around_ ? around_->root() : *this; }
   uint64_t id() const { return id_; }
   bool building() const { return building_; }
-  ir::Module& module() { return module_; }
-  ir::Block& block() { return *block_; }
+  /// Of the whole capture: bodies are regions in it.
+  ir::Module& module() { return root().module_; }
 
-  /// The value an array has here and now (an Input node at its first use). Checking: -1.
+  /// The value an array has here and now (an Input node or a parameter at its first use). Checking: -1.
   ir::ValueId value_of(ArrayData& a);
   /// The value that it has here and is not read for the first time by asking; -1: the one its storage had
   /// before, or none.
@@ -51,6 +51,9 @@ class Trace {
   ir::ValueId param(const Scalar& s, Span span, int32_t from = -1);
   /// The same without a node that reads it.
   int scalar_slot(const Scalar& s, int32_t from);
+  int num_scalars() { return static_cast<int>(root().module_.params.size()); }
+  /// Takes back those from `n` on, where what used them is dropped.
+  void forget_scalars(int n);
   /// By scalar slot; -1 where it is a constant.
   const std::vector<int32_t>& scalar_sources() const { return scalar_sources_; }
 
@@ -66,12 +69,12 @@ class Trace {
   struct Cell {
     ArrayPtr array;
     ir::ValueId outside = -1;  // what it holds before, in the trace around
-    ir::ValueId input = -1;    // the same, in here; -1: not read so far
+    ir::ValueId param = -1;    // the same, in here; -1: not read so far
     ir::ValueId now = -1;      // -1: not written
   };
   const std::vector<Cell>& cells() const { return cells_; }
-  /// Closes the trace of a body: one slot a cell.
-  ir::Module take_region();
+  /// Closes the trace of a body: the region without parameters and yields.
+  ir::Region take_region();
 
   /// Closes the trace: outputs for written storages, fresh storages for live pending values, one for those of
   /// one value that need not be apart. Arrays then point to their storages. Nothing is left when no output
@@ -80,9 +83,9 @@ class Trace {
   /// The same where `results` are all that anybody sees afterwards: other pending values get no home.
   Unit take(const std::vector<ArrayPtr>& results);
 
-  // Rolling a loop: nodes go to an inner block until the outer one is entered again; what was written can be
+  // Rolling a loop: nodes go to an inner region until the outer one is entered again; what was written can be
   // undone.
-  ir::Block* enter(ir::Block* inner);
+  ir::Region* enter(ir::Region* inner);
   /// Live pending arrays whose value was made at or after `first`.
   std::vector<ArrayPtr> live_since(ir::ValueId first) const;
   const std::unordered_map<Storage*, ir::ValueId>& written_values() const { return values_; }
@@ -101,14 +104,15 @@ class Trace {
   void wait(const ArrayPtr& a);  // for a home
   bool made_here(const ArrayData& a) const { return !a.storage && a.trace == id_; }
   Cell& cell_of(ArrayData& a);
-  ir::ValueId input(int slot, const ir::Type& type, const std::string& name);
+  ir::Region& outermost() { return around_ ? body_ : module_.top; }
 
   static std::atomic<uint64_t> next_id_;
   uint64_t id_;
   bool building_;
   int capture_depth_;
-  ir::Module module_;
-  ir::Block* block_;
+  ir::Module module_;  // of the root
+  ir::Region body_;    // of the others
+  ir::Region* region_;
   size_t nodes_ = 0;
   std::vector<StoragePtr> slots_;
   std::unordered_map<Storage*, int> slot_index_;

@@ -15,7 +15,7 @@ using passes::Options;
 using passes::Schedule;
 
 Schedule plan(const Builder& b, const Options& options = {}) {
-  auto s = passes::run_pipeline(copy(b.m), options);
+  auto s = passes::run_pipeline(b.m, options);
   EXPECT_TRUE(s) << (s ? "" : s.error().message);
   return s ? std::move(*s) : Schedule{};
 }
@@ -110,7 +110,7 @@ TEST(CompileBounds, every_phase_hears_an_interruption) {
   b.out(b.op(Op::Sin, {b.input(DType::F32, {100})}));
   Options options;
   options.interrupted = [] { return true; };
-  const auto stopped = passes::run_pipeline(copy(b.m), options);
+  const auto stopped = passes::run_pipeline(b.m, options);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().kind, ErrorKind::Interrupted);
 

@@ -232,30 +232,20 @@ ir::Module counting() {
   %0: i64[] = input {slot=0, name="n"}
   %1: i64[] = param {index=0, value=i64 10}
   %2: bool[] = less %0, %1
-  %3: i64[] = while %2, %0 do {
-    slot 0: i64[] input output
-    slot 1: bool[] output
-    param 0: i64 10 of 0
-    %0: i64[] = input {slot=0}
-    %1: i64[] = const {value=i64 3}
-    %2: i64[] = add %0, %1
-    %3: i64[] = param {index=0, value=i64 10}
-    %4: bool[] = less %2, %3
-    output %2 -> 0
-    output %4 -> 1
+  %3: i64[] = while %2, %0 do (%5: i64[]) {
+    %6: i64[] = const {value=i64 3}
+    %7: i64[] = add %5, %6
+    %8: i64[] = param {index=0, value=i64 10}
+    %9: bool[] = less %7, %8
+    yield %9, %7
   }
-  %4: i64[] = if %2, %0 then {
-    slot 0: i64[] input
-    slot 1: i64[] output fresh
-    %0: i64[] = input {slot=0}
-    %1: i64[] = const {value=i64 1}
-    %2: i64[] = floor_divide %1, %0
-    output %2 -> 1
-  } else {
-    slot 0: i64[]
-    slot 1: i64[] output fresh
-    %0: i64[] = const {value=i64 -1}
-    output %0 -> 1
+  %4: i64[] = if %2, %0 then (%10: i64[]) {
+    %11: i64[] = const {value=i64 1}
+    %12: i64[] = floor_divide %11, %10
+    yield %12
+  } else (%13: i64[]) {
+    %14: i64[] = const {value=i64 -1}
+    yield %14
   }
   output %3 -> 0
   output %4 -> 1
@@ -277,6 +267,38 @@ TEST(InterpRun, conditions_are_decided_as_they_are_met) {
   EXPECT_EQ(at(12), (std::pair<std::string, V>{"", {12, -1}}));  // no turn, the other branch
   EXPECT_EQ(at(1, {Scalar::of_int(2)}), (std::pair<std::string, V>{"", {4, 1}}));
   EXPECT_EQ(at(0), (std::pair<std::string, V>{"E0802", {12, 0}}));  // the run goes on to its end
+}
+
+// Each turn makes (b, a, a + b) of (a, b, c); the next condition is what the turn before carried.
+TEST(InterpRun, what_is_yielded_is_of_one_turn) {
+  const auto m = ir::parse(R"(module "swap" {
+  slot 0: i64[] input output
+  slot 1: i64[] input output
+  slot 2: i64[] output fresh
+  slot 3: bool[] input
+  %0: i64[] = input {slot=0}
+  %1: i64[] = input {slot=1}
+  %2: bool[] = input {slot=3}
+  %3: bool[] = const {value=bool false}
+  %4: i64[], %5: i64[], %6: i64[], %7: bool[] = while %2, %0, %1, %0, %2, %3 do (%8: i64[], %9: i64[],
+      %10: i64[], %11: bool[], %12: bool[]) {
+    %13: i64[] = add %8, %9
+    yield %11, %9, %8, %13, %12
+  }
+  output %4 -> 0
+  output %5 -> 1
+  output %6 -> 2
+}
+)");
+  ASSERT_TRUE(m) << m.error().message;
+  std::vector<Array> slots{array(I64, {}, {3}), array(I64, {}, {5}), Array{}, array(Bool, {}, {1})};
+  ASSERT_TRUE(run(*m, {}, slots));
+  EXPECT_EQ(numbers(slots[0])[0], 3);  // two turns
+  EXPECT_EQ(numbers(slots[1])[0], 5);
+  EXPECT_EQ(numbers(slots[2])[0], 8);
+  slots[3].set(0, Scalar::of_bool(false));
+  ASSERT_TRUE(run(*m, {}, slots));
+  EXPECT_EQ(numbers(slots[2])[0], 3);  // no turn
 }
 
 TEST(InterpRun, loops_without_end_can_be_interrupted) {

@@ -10,6 +10,7 @@
 #include "compiler/interp/interp.h"
 #include "compiler/ir/kernel.h"
 #include "compiler/ir/module.h"
+#include "tests/unit/region_build.h"
 
 namespace gk::test {
 
@@ -18,9 +19,7 @@ inline ir::Type type(DType t, std::initializer_list<int64_t> extents) {
 }
 
 /// A module under construction; every step must succeed.
-struct Build {
-  ir::Module m;
-
+struct Build : RegionBuild {
   int slot(const ir::Type& t, bool input, bool output, bool fresh = false) {
     ir::SlotInfo s;
     s.type = t;
@@ -31,10 +30,10 @@ struct Build {
     return static_cast<int>(m.slots.size()) - 1;
   }
   ir::ValueId add(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs = {}) {
-    return add_to(m.top, op, std::move(operands), std::move(attrs));
+    return add_to(here(), op, std::move(operands), std::move(attrs));
   }
-  ir::ValueId add_to(ir::Block& b, ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs = {}) {
-    auto v = ir::append(m, b, op, std::move(operands), std::move(attrs));
+  ir::ValueId add_to(ir::Region& r, ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs = {}) {
+    auto v = ir::append(m, r, op, std::move(operands), std::move(attrs));
     EXPECT_TRUE(v) << ir::info(op).name << ": " << (v ? "" : v.error().message);
     return v ? *v : -1;
   }
@@ -47,27 +46,6 @@ struct Build {
     ir::Attrs a;
     a.value = s;
     return add(ir::Op::Const, {}, a);
-  }
-  /// An If or While over regions whose params are those of this module, by number.
-  std::vector<ir::ValueId> conditional(ir::Op op, std::vector<ir::ValueId> operands,
-                                       std::vector<ir::Module> regions) {
-    ir::Node n;
-    n.op = op;
-    n.operands = std::move(operands);
-    for (ir::Module& r : regions) {
-      ir::Region region;
-      for (size_t i = 0; i < r.params.size(); ++i) region.scalars.push_back(static_cast<int>(i));
-      r.fuse = m.fuse;
-      r.fast_math = m.fast_math;
-      r.tf32 = m.tf32;
-      region.module = std::make_unique<ir::Module>(std::move(r));
-      n.regions.push_back(std::move(region));
-    }
-    for (const int s : ir::result_slots(n))
-      n.results.push_back(m.new_value(ir::Type(n.regions[0].module->slots[static_cast<size_t>(s)].type)));
-    auto results = n.results;
-    m.top.nodes.push_back(std::move(n));
-    return results;
   }
   int output(ir::ValueId v) {
     const int s = slot(m.type(v), false, true, true);

@@ -9,18 +9,14 @@ using enum DType;
 using test::Build;
 using test::type;
 
-// x + x to a fresh slot, and a loop that doubles x.
+// x + x to a fresh slot, and a loop that adds x.
 Module good() {
   Build b;
   const ValueId x = b.input(type(F32, {2}));
   const ValueId y = b.add(Op::Add, {x, x});
-  Attrs trips;
-  trips.index = 3;
-  const ValueId z = b.add(Op::Loop, {y}, trips);
-  auto body = std::make_unique<Block>();
-  body->params = {b.m.new_value(type(I64, {})), b.m.new_value(type(F32, {2}))};
-  body->yields = {b.add_to(*body, Op::Add, {body->params[1], body->params[1]})};
-  b.m.top.nodes.back().body = std::move(body);
+  Region body = b.region({type(I64, {}), type(F32, {2}), type(F32, {2})},
+                         [&](const auto& p) { return std::vector{b.add(Op::Add, {p[1], p[2]})}; });
+  const ValueId z = b.with_regions(Op::Loop, {y, x}, {std::move(body)}, 3)[0];
   b.output(z);
   return std::move(b.m);
 }
@@ -46,8 +42,10 @@ TEST(IrVerify, definitions_and_uses) {
   EXPECT_EQ(broken([](Module& m) { m.top.nodes[1].operands[0] = 2; }),
             "invalid IR: %2 is used before its definition");
   EXPECT_EQ(broken([](Module& m) { m.top.nodes[1].results[0] = 0; }), "invalid IR: %0 is defined twice");
-  EXPECT_EQ(broken([](Module& m) { m.outputs[0].value = m.top.nodes[2].body->params[1]; }),
-            "invalid IR: %4 is used outside its loop");
+  EXPECT_EQ(broken([](Module& m) { m.outputs[0].value = m.top.nodes[2].regions[0].params[1]; }),
+            "invalid IR: %3 is used outside its region");
+  EXPECT_EQ(broken([](Module& m) { m.top.nodes[2].regions[0].nodes[0].operands[0] = 1; }),
+            "invalid IR: %1 is used outside its region");
   EXPECT_EQ(broken([](Module& m) { m.top.nodes[1].results.clear(); }),
             "invalid IR: add has 1 results, not 0");
 }
@@ -76,26 +74,29 @@ TEST(IrVerify, slots_and_outputs) {
   EXPECT_EQ(broken([](Module& m) { m.outputs[0].slot = 2; }), "invalid IR: no output slot 2");
   EXPECT_EQ(broken([](Module& m) { m.outputs[0].slot = 0; }), "invalid IR: slot 0 is not an output");
   EXPECT_EQ(broken([](Module& m) { m.slots[1].type = type(F32, {1}); }),
-            "invalid IR: output %2 is f32[2], its slot f32[1]");
+            "invalid IR: output %6 is f32[2], its slot f32[1]");
 }
 
 TEST(IrVerify, loops) {
   const auto loop = [](Module& m) -> Node& { return m.top.nodes[2]; };
-  EXPECT_EQ(broken([&](Module& m) { loop(m).body.reset(); }), "invalid IR: loop lacks a body");
-  EXPECT_EQ(broken([&](Module& m) { m.top.nodes[1].body = std::make_unique<Block>(); }),
-            "invalid IR: add has a body");
+  const auto body = [&](Module& m) -> Region& { return loop(m).regions[0]; };
+  EXPECT_EQ(broken([&](Module& m) { loop(m).regions.clear(); }), "invalid IR: loop lacks regions");
+  EXPECT_EQ(broken([&](Module& m) { loop(m).regions.resize(2); }), "invalid IR: loop has 2 regions");
+  EXPECT_EQ(broken([&](Module& m) { m.top.nodes[1].regions.resize(1); }), "invalid IR: add has regions");
   EXPECT_EQ(broken([&](Module& m) { loop(m).attrs.index = -1; }),
             "invalid IR: a loop has a negative trip count");
-  EXPECT_EQ(broken([&](Module& m) { loop(m).body->yields.clear(); }),
-            "invalid IR: a loop carries 1 values but its body takes 1 and yields 0");
-  EXPECT_EQ(broken([&](Module& m) { loop(m).body->params.pop_back(); }),
-            "invalid IR: a loop carries 1 values but its body takes 0 and yields 1");
-  EXPECT_EQ(broken([&](Module& m) { loop(m).body->yields[0] = loop(m).body->params[0]; }),
-            "invalid IR: a loop yields %3 as i64[], not f32[2]");
-  EXPECT_EQ(broken([&](Module& m) { m.value_types[3] = type(F32, {}); }),
-            "invalid IR: loop parameter %3 is f32[], not i64[]");
+  EXPECT_EQ(broken([&](Module& m) { loop(m).results.resize(3); }),
+            "invalid IR: loop carries 3 values but has 2");
+  EXPECT_EQ(broken([&](Module& m) { body(m).yields.clear(); }),
+            "invalid IR: a region of loop has 0 yields, not 1");
+  EXPECT_EQ(broken([&](Module& m) { body(m).params.pop_back(); }),
+            "invalid IR: a region of loop has 2 parameters, not 3");
+  EXPECT_EQ(broken([&](Module& m) { body(m).yields[0] = body(m).params[0]; }),
+            "invalid IR: yield %2 of loop is i64[], not f32[2]");
+  EXPECT_EQ(broken([&](Module& m) { m.value_types[2] = type(F32, {}); }),
+            "invalid IR: parameter %2 of loop is f32[], not i64[]");
   EXPECT_EQ(broken([&](Module& m) { m.top.yields = {0}; }),
-            "invalid IR: the top block has parameters or yields");
+            "invalid IR: the top region has parameters or yields");
 }
 
 TEST(IrVerify, parameters) {
@@ -145,25 +146,16 @@ Module conditional() {
   Build b;
   b.m.params = {Scalar::of_int(3)};
   const ValueId x = b.input(type(F32, {2})), c = b.input(type(Bool, {})), n = b.input(type(I64, {}));
-  Build then, other, turn;
-  const ValueId inside = then.input(type(F32, {2}));
-  then.m.slots[0].is_output = true;
-  then.m.outputs.push_back({then.add(Op::Neg, {inside}), 0});
-  other.slot(type(F32, {2}), false, false);
-  const ValueId count = turn.input(type(I64, {}));
-  turn.m.params = {Scalar::of_int(3)};
-  Attrs a;
-  a.value = turn.m.params[0];
-  const ValueId most = turn.add(Op::Param, {}, a);
-  turn.m.slots[0].is_output = true;
-  turn.m.outputs.push_back({turn.add(Op::Add, {count, most}), 0});
-  turn.m.slots[static_cast<size_t>(turn.output(turn.add(Op::Lt, {count, most})))].fresh = false;
-  std::vector<Module> arms, turns;
-  arms.push_back(std::move(then.m));
-  arms.push_back(std::move(other.m));
-  turns.push_back(std::move(turn.m));
-  b.output(b.conditional(Op::If, {c, x}, std::move(arms))[0]);
-  b.output(b.conditional(Op::While, {c, n}, std::move(turns))[0]);
+  Region then = b.region({type(F32, {2})}, [&](const auto& p) { return std::vector{b.add(Op::Neg, {p[0]})}; });
+  Region other = b.region({type(F32, {2})}, [](const auto& p) { return std::vector{p[0]}; });
+  Region turn = b.region({type(I64, {})}, [&](const auto& p) {
+    Attrs a;
+    a.value = b.m.params[0];
+    const ValueId most = b.add(Op::Param, {}, a);
+    return std::vector{b.add(Op::Lt, {p[0], most}), b.add(Op::Add, {p[0], most})};
+  });
+  b.output(b.branch({c, x}, std::move(then), std::move(other))[0]);
+  b.output(b.with_regions(Op::While, {c, n}, {std::move(turn)})[0]);
   return std::move(b.m);
 }
 
@@ -182,27 +174,26 @@ TEST(IrVerify, regions_fit_what_is_around_them) {
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands[0] = 0; }),
             "invalid IR: the first operand is not a condition, bool[]");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions.pop_back(); }),
-            "invalid IR: there are 1 regions");
+            "invalid IR: if has 1 regions");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions.clear(); }),
             "invalid IR: if lacks regions");
-  EXPECT_EQ(broken_conditional([](M& m, N&, N&) { m.fuse = false; }),
-            "invalid IR: a region has other flags than what is around it");
-  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].scalars = {1}; }),
-            "invalid IR: param 0 of a region is not param 1 around it");
-  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].scalars.clear(); }),
-            "invalid IR: a region has 1 params, of which 0 are given");
+  EXPECT_EQ(broken_conditional([](M& m, N&, N&) { m.params.clear(); }), "invalid IR: no scalar slot 0");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands.push_back(2); }),
-            "invalid IR: a region has 1 slots for 2 operands");
+            "invalid IR: a region of if has 1 parameters, not 2");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands[1] = 2; }),
-            "invalid IR: slot 0 of a region is f32[2], which is not what belongs there");
-  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].module->slots[1].is_input = true; }),
-            "invalid IR: slot 1 of a region is bool[], which is not what belongs there");
+            "invalid IR: parameter %3 of if is f32[2], not i64[]");
+  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { std::swap(loop.regions[0].yields[0], loop.regions[0].yields[1]); }),
+            "invalid IR: yield %9 of while is i64[], not bool[]");
+  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].yields.pop_back(); }),
+            "invalid IR: a region of while has 1 yields, not 2");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.results.clear(); }),
-            "invalid IR: if has 1 results, not 0");
-  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions[0].module->outputs.clear(); }),
-            "invalid IR: output slot 0 is not written");
-  EXPECT_EQ(broken_conditional([](M& m, N&, N&) { m.value_types[3] = type(F32, {3}); }),
-            "invalid IR: %3 = if is f32[2], not f32[3]");
+            "invalid IR: a region of if has 1 yields, not 0");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions[1].params[0] = 3; }),
+            "invalid IR: %3 is defined twice");
+  EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions[1].yields[0] = 0; }),
+            "invalid IR: %0 is used outside its region");
+  EXPECT_EQ(broken_conditional([](M& m, N& branch, N&) { branch.regions[0].nodes.push_back(m.top.nodes[0]); }),
+            "invalid IR: an input stands in a region");
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using passes::Options;
 using passes::Schedule;
 
 Schedule plan(const Builder& b, Options options = {}) {
-  auto s = passes::run_pipeline(copy(b.m), options);
+  auto s = passes::run_pipeline(b.m, options);
   EXPECT_TRUE(s) << (s ? "" : s.error().message);
   return s ? std::move(*s) : Schedule{};
 }
@@ -214,22 +214,10 @@ TEST(PassesStructure, keys_hold_no_extents) {
 void check_elementwise_loop(int64_t trips, bool stays) {
   Builder b;
   const ValueId x = b.input(DType::F32, {12}), y = b.input(DType::F32, {12});
-  ir::Attrs a;
-  a.index = trips;
-  const ValueId r = b.op(Op::Loop, {x}, a);
-  auto body = std::make_unique<ir::Block>();
-  const ValueId i = b.m.new_value(ir::Type::of(DType::I64, {})),
-                c = b.m.new_value(ir::Type::of(DType::F32, {12}));
-  body->params = {i, c};
-  ir::Attrs half;
-  half.value = Scalar::of_float(0.5);
-  const ValueId h = *ir::append(b.m, *body, Op::Const, {}, half);
-  ir::Attrs wide;
-  wide.shape = {12};
-  const ValueId hs = *ir::append(b.m, *body, Op::Broadcast, {h}, wide);
-  const ValueId scaled = *ir::append(b.m, *body, Op::Mul, {c, hs});
-  body->yields = {*ir::append(b.m, *body, Op::Add, {scaled, y})};
-  b.m.top.nodes.back().body = std::move(body);
+  ir::Region body = b.region({b.m.type(b.constant(0, DType::I64)), b.m.type(x), b.m.type(y)}, [&](const auto& p) {
+    return std::vector{b.op(Op::Add, {b.op(Op::Mul, {p[1], b.scalar(0.5, {12})}), p[2]})};
+  });
+  const ValueId r = b.with_regions(Op::Loop, {x, y}, {std::move(body)}, trips)[0];
   b.out(b.op(Op::Neg, {r}));
   const Schedule s = plan(b);
   EXPECT_EQ(s.program.steps.size(), 1U);
@@ -269,32 +257,23 @@ TEST(PassesStructure, user_kernels_write_in_place_or_over_a_copy) {
   EXPECT_GT(build(true).program.steps.size(), 2U);
 }
 
-// x[n] and a count; the loop halves what is above 1 for as long as there is any, at most `most` times.
-ir::Module halving(int64_t n, double by) {
-  Builder b;
-  const ValueId x = b.input(DType::F32, {n}), count = b.input(DType::I64, {});
-  const ValueId most = b.input(DType::I64, {}), unused = b.input(DType::F32, {n});
-  b.m.slots[static_cast<size_t>(b.slot_of(unused))].is_input = false;
-  b.m.top.nodes.pop_back();
-  const ValueId y = b.op(Op::Mul, {x, b.scalar(by, {n})});
-  const ValueId next = b.op(Op::Add, {count, b.constant(1, DType::I64)});
-  const ValueId more = b.reduce(Op::Any, b.op(Op::Gt, {y, b.scalar(1, {n})}), {0});
-  b.into(y, 0);
-  b.into(next, 1);
-  const int slot = b.out(b.op(Op::And, {more, b.op(Op::Lt, {next, most})}));
-  b.m.slots[static_cast<size_t>(slot)].fresh = false;
-  return std::move(b.m);
-}
-
+// While there is any above 1, at most `most` times, x is halved.
 TEST(PassesStructure, a_loop_is_one_step_in_place_with_numbers_made_inside) {
   Builder b;
   constexpr int64_t n = 100;
   const ValueId x = b.input(DType::F32, {n});
   const ValueId most = b.param(20, DType::I64);
-  const ValueId start = b.reduce(Op::Any, b.op(Op::Gt, {x, b.scalar(1, {n})}), {0});
-  std::vector<ir::Module> bodies;
-  bodies.push_back(halving(n, 0.5));
-  const auto r = b.conditional(Op::While, start, {x, b.constant(0, DType::I64), most, x}, std::move(bodies));
+  const auto any_above = [&](ValueId v) {
+    return b.reduce(Op::Any, b.op(Op::Gt, {v, b.scalar(1, {n})}), {0});
+  };
+  const ValueId start = any_above(x), zero = b.constant(0, DType::I64);
+  const ir::Type array = b.m.type(x), count = b.m.type(zero);
+  ir::Region body = b.region({array, count, count, array}, [&](const auto& p) {
+    const ValueId half = b.op(Op::Mul, {p[0], b.scalar(0.5, {n})});
+    const ValueId next = b.op(Op::Add, {p[1], b.constant(1, DType::I64)});
+    return std::vector{b.op(Op::And, {any_above(half), b.op(Op::Lt, {next, p[2]})}), half, next};
+  });
+  const auto r = b.with_regions(Op::While, {start, x, zero, most, x}, {std::move(body)});
   b.into(r[0], 0);
   b.out(r[1]);
   const Schedule s = plan(b);
@@ -318,20 +297,18 @@ Builder two_branches(bool kept) {
   constexpr int64_t n = 1000;
   Builder b;
   const ValueId x = b.input(DType::F32, {n}), c = b.input(DType::Bool, {});
-  std::vector<ir::Module> bodies;
-  for (const double by : {2.0, 3.0}) {
-    Builder arm;
-    const ValueId in = arm.input(DType::F32, {n});
-    ir::Attrs back;
-    back.starts = {n - 1}, back.shape = {n}, back.steps = {-1};
-    ValueId v = arm.op(Op::Mul, {arm.op(Op::Slice, {in}, back), arm.scalar(by, {n})});
-    // Unfused steps have temporaries.
-    for (int i = 0; i < 3; ++i) v = arm.op(Op::Slice, {arm.op(Op::Tanh, {v})}, back);
-    arm.out(v);
-    bodies.push_back(std::move(arm.m));
-  }
   b.m.fuse = false;
-  const ValueId r = b.conditional(Op::If, c, {x}, std::move(bodies))[0];
+  const auto arm = [&](double by) {
+    return b.region({b.m.type(x)}, [&](const auto& p) {
+      ir::Attrs back;
+      back.starts = {n - 1}, back.shape = {n}, back.steps = {-1};
+      ValueId v = b.op(Op::Mul, {b.op(Op::Slice, {p[0]}, back), b.scalar(by, {n})});
+      // Unfused steps have temporaries.
+      for (int i = 0; i < 3; ++i) v = b.op(Op::Slice, {b.op(Op::Tanh, {v})}, back);
+      return std::vector{v};
+    });
+  };
+  const ValueId r = b.branch({c, x}, arm(2), arm(3))[0];
   b.into(r, 0);
   if (kept) b.out(x);
   return b;
@@ -355,15 +332,12 @@ TEST(PassesStructure, branches_share_one_part_of_the_arena) {
 TEST(PassesStructure, what_a_branch_alone_would_make_is_left_out) {
   Builder b;
   const ValueId x = b.input(DType::F32, {8}), c = b.input(DType::Bool, {});
-  std::vector<ir::Module> bodies;
-  for (int i = 0; i < 2; ++i) {
-    Builder arm;
-    const ValueId in = arm.input(DType::F32, {8});
-    arm.out(arm.op(Op::Tanh, {in}));
-    arm.out(arm.op(Op::Neg, {in}));
-    bodies.push_back(std::move(arm.m));
-  }
-  const auto r = b.conditional(Op::If, c, {x}, std::move(bodies));
+  const auto arm = [](Builder& to) {
+    return to.region({ir::Type::of(DType::F32, {8})}, [&](const auto& p) {
+      return std::vector{to.op(Op::Tanh, {p[0]}), to.op(Op::Neg, {p[0]})};
+    });
+  };
+  const auto r = b.branch({c, x}, arm(b), arm(b));
   b.out(r[1]);
   const Schedule s = plan(b);
   ASSERT_EQ(s.program.steps.size(), 1U);
@@ -374,13 +348,7 @@ TEST(PassesStructure, what_a_branch_alone_would_make_is_left_out) {
   // Nobody reads anything of it: no step.
   Builder none;
   const ValueId d = none.input(DType::Bool, {}), y = none.input(DType::F32, {8});
-  std::vector<ir::Module> arms;
-  for (int i = 0; i < 2; ++i) {
-    Builder arm;
-    arm.out(arm.op(Op::Tanh, {arm.input(DType::F32, {8})}));
-    arms.push_back(std::move(arm.m));
-  }
-  none.conditional(Op::If, d, {y}, std::move(arms));
+  none.branch({d, y}, arm(none), arm(none));
   none.out(none.op(Op::Neg, {y}));
   EXPECT_EQ(steps(none), 1U);
 }

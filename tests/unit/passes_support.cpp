@@ -29,7 +29,7 @@ ValueId Builder::input(DType t, const Shape& s, const std::string& name) {
 }
 
 ValueId Builder::op(Op o, std::vector<ValueId> operands, ir::Attrs attrs) {
-  auto r = ir::append(m, m.top, o, std::move(operands), std::move(attrs));
+  auto r = ir::append(m, here(), o, std::move(operands), std::move(attrs));
   if (!r) throw std::runtime_error(r.error().message);
   return *r;
 }
@@ -82,29 +82,6 @@ ValueId Builder::cast(ValueId v, DType t) {
   a.dtype = t;
   return op(Op::Cast, {v}, a);
 }
-std::vector<ValueId> Builder::conditional(Op o, ValueId condition, std::vector<ValueId> operands,
-                                          std::vector<ir::Module> bodies) {
-  ir::Node n;
-  n.op = o;
-  n.operands = std::move(operands);
-  n.operands.insert(n.operands.begin(), condition);
-  for (ir::Module& body : bodies) {
-    ir::Region r;
-    body.fuse = m.fuse;
-    for (const Scalar& p : body.params) {
-      r.scalars.push_back(static_cast<int>(m.params.size()));
-      m.params.push_back(p);
-    }
-    r.module = std::make_unique<ir::Module>(std::move(body));
-    n.regions.push_back(std::move(r));
-  }
-  for (const int s : ir::result_slots(n))
-    n.results.push_back(m.new_value(ir::Type(n.regions[0].module->slots[static_cast<size_t>(s)].type)));
-  std::vector<ValueId> results = n.results;
-  m.top.nodes.push_back(std::move(n));
-  return results;
-}
-
 int Builder::out(ValueId v) {
   ir::SlotInfo slot;
   slot.type = m.type(v);
@@ -499,17 +476,13 @@ void execute(const passes::Schedule& s, const std::vector<Scalar>& scalars, std:
   Machine(s, scalars, std::move(memory), {arena.data(), s.program.arena_bytes}, e).run();
 }
 
-ir::Module copy(const ir::Module& m) {
-  auto r = ir::parse(ir::print(m));
-  if (!r) throw std::runtime_error("a printed module does not parse: " + r.error().message);
-  return std::move(*r);
-}
-
 std::string check(const Builder& b, const passes::Options& options, uint32_t seed) {
   const std::vector<Array> start = make_slots(b.m, seed);
   std::vector<Array> want = start;
   if (auto r = interp::run(b.m, b.m.params, want); !r) return "interpreter: " + r.error().message;
-  auto schedule = passes::run_pipeline(copy(b.m), options);
+  auto read = ir::parse(ir::print(b.m));
+  if (!read) return "a printed module does not parse: " + read.error().message;
+  auto schedule = passes::run_pipeline(std::move(*read), options);
   if (!schedule) return "pipeline: " + schedule.error().message;
   for (const bool reverse : {false, true}) {
     Execution e;

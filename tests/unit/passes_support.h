@@ -11,15 +11,14 @@
 #include "compiler/interp/interp.h"
 #include "compiler/ir/module.h"
 #include "compiler/passes/pipeline.h"
+#include "tests/unit/region_build.h"
 
 namespace gk::passes_test {
 
 using ir::Op;
 using ir::ValueId;
 
-struct Builder {
-  ir::Module m;
-
+struct Builder : test::RegionBuild {
   ValueId input(DType t, const Shape& s, const std::string& name = "x");
   ValueId op(Op op, std::vector<ValueId> operands, ir::Attrs attrs = {});
   ValueId constant(double v, DType t = DType::F32);
@@ -32,9 +31,6 @@ struct Builder {
   ValueId update(ValueId base, ValueId value, const Shape& starts, const Shape& steps);
   ValueId reduce(Op op, ValueId v, std::vector<int64_t> axes, bool keepdims = false);
   ValueId cast(ValueId v, DType t);
-  /// An If or While; the results are in the order of the slots.
-  std::vector<ValueId> conditional(Op op, ValueId condition, std::vector<ValueId> operands,
-                                   std::vector<ir::Module> bodies);
   Shape shape(ValueId v) const { return m.type(v).shape(); }
   /// A new array.
   int out(ValueId v);
@@ -55,8 +51,5 @@ void execute(const passes::Schedule& s, const std::vector<Scalar>& scalars, std:
 
 /// "" if the schedule of `m` gives what the interpreter gives, else what differs.
 std::string check(const Builder& b, const passes::Options& options, uint32_t seed = 1);
-
-/// Modules do not copy; through text they do.
-ir::Module copy(const ir::Module& m);
 
 }  // namespace gk::passes_test
