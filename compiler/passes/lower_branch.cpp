@@ -42,10 +42,12 @@ Reading reading(const Lookup& l, const ir::Region& region, size_t yield, ValueId
     if (!fresh && (it->second == same || !it->second)) continue;
     it->second = same;
     const ValueId base = continued_value(l, v);
+    if (n->op == Op::If && base < 0) {
+      const auto k = std::find(n->results.begin(), n->results.end(), v) - n->results.begin();
+      for (const ir::Region& inner : n->regions) stack.emplace_back(inner.yields[static_cast<size_t>(k)], same);
+      continue;
+    }
     for (ValueId o : n->operands) stack.emplace_back(o, same && (o == base || ir::is_elementwise(n->op)));
-    if (n->op != Op::If || base >= 0) continue;
-    const auto k = std::find(n->results.begin(), n->results.end(), v) - n->results.begin();
-    for (const ir::Region& inner : n->regions) stack.emplace_back(inner.yields[static_cast<size_t>(k)], same);
   }
   return r;
 }
@@ -136,7 +138,7 @@ std::vector<int> Lowerer::continued(const Node& n) const {
       for (size_t i = 0; i < taken.size() && out[k] < 0; ++i)
         if (const ValueId v = n.operands[i + 1];
             !taken[i] && (look_.op(v) == Op::Input) == input && m_.type(v).same_as(m_.type(n.results[k])) &&
-            dies_into(n, i, k) && suits(i, k))
+            suits(i, k) && dies_into(n, i, k))
           take(k, static_cast<int>(i));
   };
   take_dying(true);  // the array that the result replaces

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "compiler/passes/cse.h"
@@ -163,7 +164,7 @@ class Generator {
     const Shape s = b_.shape(v);
     const auto rank = s.rank();
     if (idle_ > 0) return;
-    if (depth_ < 2 && !inputs_.empty() && pick(6) == 0) {
+    if (depth_ < 3 && !inputs_.empty() && pick(6) == 0) {
       switch (pick(4)) {
         case 0: return loop(false);
         case 1: return loop(true);
@@ -298,14 +299,7 @@ TEST(PassesRandom, schedules_equal_the_interpreter) {
   }
 }
 
-std::vector<int> groups(const ir::Module& m) {
-  std::vector<int> out;
-  for (const ir::Node& n : m.top.nodes) out.push_back(n.group);
-  return out;
-}
-
-TEST(PassesRandom, rewrites_are_idempotent_and_schedules_deterministic) {
-  const std::pair<const char*, Result<void> (*)(ir::Module&)> rewrites[] = {
+const std::pair<const char*, Result<void> (*)(ir::Module&)> kRewrites[] = {
       {"simplify", passes::simplify},
       {"unroll_loops",
        [](ir::Module& m) {
@@ -318,10 +312,54 @@ TEST(PassesRandom, rewrites_are_idempotent_and_schedules_deterministic) {
       {"cse", passes::cse},
       {"regions", passes::tidy_regions},
       {"dce", passes::dce}};
+
+void count(const ir::Region& r, size_t depth, std::map<std::pair<Op, size_t>, int>& seen) {
+  for (const ir::Node& n : r.nodes) {
+    if (!n.regions.empty()) ++seen[{n.op, depth}];
+    for (const ir::Region& inner : n.regions) count(inner, depth + 1, seen);
+  }
+}
+
+// Each rewrite by itself, on what was written and on what the others leave.
+TEST(PassesRandom, rewrites_mean_the_same) {
+  std::map<std::pair<Op, size_t>, int> seen;
+  for (uint32_t seed = 1; seed <= 300; ++seed) {
+    const Builder b = Generator(seed).run();
+    count(b.m.top, 0, seen);
+    const auto means = [&](const ir::Module& m) {
+      std::vector<interp::Array> slots = make_slots(b.m, seed);
+      EXPECT_TRUE(interp::run(m, m.params, slots));
+      return slots;
+    };
+    const std::vector<interp::Array> want = means(b.m);
+    ir::Module done = b.m;
+    for (const auto& [name, pass] : kRewrites) {
+      ir::Module alone = b.m;
+      for (ir::Module* m : {&alone, &done}) {
+        ASSERT_TRUE(pass(*m));
+        const auto good = ir::verify(*m);
+        ASSERT_TRUE(good) << name << ", seed " << seed << ": " << good.error().message;
+        const std::vector<interp::Array> have = means(*m);
+        for (size_t i = 0; i < want.size(); ++i)
+          ASSERT_EQ(difference(want[i], have[i], i), "") << name << ", seed " << seed << "\n" << ir::print(b.m);
+      }
+    }
+  }
+  for (const Op op : {Op::Loop, Op::If, Op::While})
+    for (const size_t depth : {0U, 1U, 2U}) EXPECT_GT((seen[{op, depth}]), 5) << ir::info(op).name << depth;
+}
+
+std::vector<int> groups(const ir::Module& m) {
+  std::vector<int> out;
+  for (const ir::Node& n : m.top.nodes) out.push_back(n.group);
+  return out;
+}
+
+TEST(PassesRandom, rewrites_are_idempotent_and_schedules_deterministic) {
   for (uint32_t seed = 1; seed <= 150; ++seed) {
     const Builder b = Generator(seed).run();
     ir::Module m = b.m;
-    for (const auto& [name, pass] : rewrites) {
+    for (const auto& [name, pass] : kRewrites) {
       ASSERT_TRUE(pass(m));
       ASSERT_TRUE(ir::verify(m)) << name;
       const std::string once = ir::print(m);

@@ -449,6 +449,8 @@ class Machine {
   std::vector<Scalar> values_, ssa_, vars_, reduced_;
 };
 
+}  // namespace
+
 std::string difference(const Array& want, const Array& have, size_t slot) {
   for (int64_t i = 0; i < want.size(); ++i) {
     const Scalar a = want.get(i), b = have.get(i);
@@ -465,8 +467,6 @@ std::string difference(const Array& want, const Array& have, size_t slot) {
   }
   return {};
 }
-
-}  // namespace
 
 void execute(const passes::Schedule& s, const std::vector<Scalar>& scalars, std::vector<Array>& slots,
              Execution& e) {

@@ -49,6 +49,9 @@ struct Execution {
 void execute(const passes::Schedule& s, const std::vector<Scalar>& scalars, std::vector<interp::Array>& slots,
              Execution& e);
 
+/// "" where two arrays agree, up to the order of sums.
+std::string difference(const interp::Array& want, const interp::Array& have, size_t slot);
+
 /// "" if the schedule of `m` gives what the interpreter gives, else what differs.
 std::string check(const Builder& b, const passes::Options& options, uint32_t seed = 1);
 
