@@ -439,6 +439,7 @@ Result<void> Lowerer::call(const Node& n) {
 
 Result<Lowered> Lowerer::run() {
   find_groups();
+  find_ends();
   for (int g : order()) GK_CHECK(group(g));
   for (const ir::Output& o : m_.outputs) out_.outputs.push_back({buffer_of(o.value), o.slot});
   for (const Node& n : m_.top.nodes) out_.fused_ops += n.group >= 0;

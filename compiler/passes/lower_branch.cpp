@@ -103,21 +103,37 @@ bool Lowerer::dies_into(const Node& n, size_t i, size_t k) const {
   return true;
 }
 
-// The slot that gets `v`, changed in part or not at all; -1: none.
-int Lowerer::end_of(ValueId v) const {
+// Decides from the last node back what continues what, since a place depends on where its value ends.
+void Lowerer::find_ends() {
   for (const ir::Output& o : m_.outputs)
-    for (ValueId w = o.value; w >= 0; w = continued_value(look_, w))
-      if (w == v) return o.slot;
-  return -1;
+    if (const auto [it, fresh] = ends_.try_emplace(o.value, o.slot);
+        !fresh && m_.slots[static_cast<size_t>(o.slot)].is_input)
+      it->second = o.slot;
+  for (size_t i = m_.top.nodes.size(); i-- > 0;) {
+    const Node& n = node(static_cast<int>(i));
+    if (n.op == Op::If) continued_[&n] = continued(n);
+    for (size_t k = 0; k < n.results.size(); ++k) {
+      const int end = end_of(n.results[k]);
+      if (end < 0) continue;
+      ValueId base = continued_value(look_, n.results[k]);
+      if (n.op == Op::If) {
+        const int input = continued_[&n][k];
+        base = input < 0 ? -1 : n.operands[static_cast<size_t>(input) + 1];
+      }
+      if (base >= 0) ends_.try_emplace(base, end);
+    }
+  }
 }
 
-// The input that each result continues; -1: none.
+// The slot that gets `v`, changed in part or not at all; -1: none.
+int Lowerer::end_of(ValueId v) const {
+  const auto it = ends_.find(v);
+  return it == ends_.end() ? -1 : it->second;
+}
+
+// The input that each result of an If continues; -1: none.
 std::vector<int> Lowerer::continued(const Node& n) const {
   std::vector<int> out(n.results.size(), -1);
-  if (n.op == Op::While) {
-    std::iota(out.begin(), out.end(), 0);
-    return out;
-  }
   std::vector<bool> taken(num_inputs(n), false);
   const auto take = [&](size_t k, int i) {
     out[k] = i;
@@ -160,7 +176,9 @@ std::vector<int> Lowerer::continued(const Node& n) const {
 // The places of a body: for each slot the input that it begins as and the result that it ends as, or -1.
 std::vector<Lowerer::Place> Lowerer::places(const Node& n) const {
   std::vector<Place> out;
-  const std::vector<int> from = continued(n);
+  std::vector<int> from(n.results.size());
+  std::iota(from.begin(), from.end(), 0);
+  if (n.op == Op::If) from = continued_.at(&n);
   std::vector<bool> placed(n.results.size(), false);
   for (size_t i = 0; i < num_inputs(n); ++i) {
     const auto k = static_cast<size_t>(std::find(from.begin(), from.end(), static_cast<int>(i)) - from.begin());

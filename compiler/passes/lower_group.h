@@ -86,6 +86,7 @@ class Lowerer {
     std::vector<int> numbers;  // for each param of `module` the one around that it is
   };
   Result<int> home(ValueId v);
+  void find_ends();
   int end_of(ValueId v) const;
   bool dies_into(const Node& n, size_t i, size_t k) const;
   std::vector<int> continued(const Node& n) const;
@@ -120,6 +121,8 @@ class Lowerer {
   std::unordered_map<ValueId, int> buffers_;  // of stored values
   std::unordered_map<int, int> slot_buffers_;
   std::unordered_map<ValueId, int> extra_;  // views and recomputed values that were put in memory
+  std::unordered_map<ValueId, int> ends_;  // the slots where values end, changed on the way or not
+  std::unordered_map<const Node*, std::vector<int>> continued_;  // by If
   Lowered out_;
   std::vector<int> members_now_;
 };
