@@ -21,12 +21,12 @@ namespace gk::ir {
 
 // Note [Regions]
 // A Loop, an If and a While run regions: lists of nodes with parameters and yields, which compute values like
-// those around them. A region is isolated: beside its own values it sees the module's numbers (Param) alone. What
-// it uses of its surroundings is an operand of its node, which a parameter stands for. With x... for operands
-// that regions only read and c... for those that are carried from turn to turn:
+// those around them. A region is isolated: beside its own values it sees the module's numbers (Param) alone.
+// What it uses of its surroundings is an operand of its node, which a parameter stands for. With x... for
+// operands that regions only read and c... for those that are carried from turn to turn:
 //   If    : (condition, x...); two regions (x...), which yield the results;
-//   While : (condition, c..., x...); one region (c..., x...), which yields the next condition and the next c...;
-//   Loop  : (c..., x...); one region (turn: i64[], c..., x...), which yields the next c....
+//   While : (condition, c..., x...); one region (c..., x...), which yields the next condition and the next
+//   c...; Loop  : (c..., x...); one region (turn: i64[], c..., x...), which yields the next c....
 // The results of a While or Loop are the last c.... Regions know no storage: they become programs with slots
 // where memory is planned.
 using ValueId = int32_t;
@@ -96,8 +96,8 @@ struct Module {
   }
 };
 
-/// infer() for any op, those with several results included: Input takes its slot's type, KernelCall gives those
-/// of the operands its kernel writes, in order. Not for nodes with regions.
+/// infer() for any op, those with several results included: Input takes its slot's type, KernelCall gives
+/// those of the operands its kernel writes, in order. Not for nodes with regions.
 Result<std::vector<Type>> result_types(const Module& m, Op op, std::span<const Type> operands,
                                        const Attrs& attrs);
 

@@ -47,8 +47,7 @@ class Verifier {
   }
 
   Result<void> define(ValueId v, Span span) {
-    if (v < 0 || v >= static_cast<ValueId>(home_.size()))
-      return bad(fmt::format("%{} has no type", v), span);
+    if (v < 0 || v >= static_cast<ValueId>(home_.size())) return bad(fmt::format("%{} has no type", v), span);
     int& home = home_[static_cast<size_t>(v)];
     if (home != kNowhere) return bad(fmt::format("%{} is defined twice", v), span);
     home = region_;
@@ -106,8 +105,9 @@ class Verifier {
     if (n.regions.size() != (n.op == Op::If ? 2U : 1U))
       return bad(fmt::format("{} has {} regions", info(n.op).name, n.regions.size()), n.span);
     if (form.carries && n.results.size() > num_inputs(n))
-      return bad(fmt::format("{} carries {} values but has {}", info(n.op).name, n.results.size(), num_inputs(n)),
-                 n.span);
+      return bad(
+          fmt::format("{} carries {} values but has {}", info(n.op).name, n.results.size(), num_inputs(n)),
+          n.span);
     std::vector<Type> params(form.param, Type::of(DType::I64, {})), yields(form.yield, condition);
     params.insert(params.end(), types.begin() + static_cast<long>(form.operand), types.end());
     for (size_t k = 0; k < n.results.size(); ++k) {
@@ -125,9 +125,9 @@ class Verifier {
     const auto fits = [&](const char* what, const std::vector<ValueId>& have,
                           const std::vector<Type>& want) -> Result<void> {
       if (have.size() != want.size())
-        return bad(fmt::format("a region of {} has {} {}s, not {}", info(n.op).name, have.size(), what,
-                               want.size()),
-                   n.span);
+        return bad(
+            fmt::format("a region of {} has {} {}s, not {}", info(n.op).name, have.size(), what, want.size()),
+            n.span);
       for (size_t i = 0; i < have.size(); ++i)
         if (!m_.type(have[i]).same_as(want[i]))
           return bad(fmt::format("{} %{} of {} is {}, not {}", what, have[i], info(n.op).name,

@@ -1,5 +1,5 @@
-// Copies of nodes, in their module or in another one. Owns which new value stands for which old one; promises that
-// what a copy defines are values of their own. Not for deciding what is copied.
+// Copies of nodes, in their module or in another one. Owns which new value stands for which old one; promises
+// that what a copy defines are values of their own. Not for deciding what is copied.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,8 @@
 #include "compiler/passes/cse.h"
 
+#include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -37,10 +39,13 @@ std::string identity(const Node& n) {
 
 class Cse {
  public:
-  explicit Cse(Module& m) : m_(m), look_(m), to_(m.value_types.size()) {
+  explicit Cse(Module& m) : m_(m), to_(m.value_types.size()) {
     for (size_t i = 0; i < to_.size(); ++i) to_[i] = static_cast<ValueId>(i);
   }
   void run() {
+    if (std::any_of(m_.top.nodes.begin(), m_.top.nodes.end(),
+                    [](const Node& n) { return !n.regions.empty(); }))
+      look_.emplace(m_);
     region(m_.top);
     for (ir::Output& o : m_.outputs) o.value = to_[static_cast<size_t>(o.value)];
   }
@@ -51,7 +56,7 @@ class Cse {
     const ir::RegionForm form = ir::region_form(n.op);
     std::vector<bool> apart(num_inputs(n), false);
     for (size_t k = 0; k < n.results.size(); ++k)
-      if (const int i = continued_input(look_, n, k); i >= 0) apart[static_cast<size_t>(i)] = true;
+      if (const int i = continued_input(*look_, n, k); i >= 0) apart[static_cast<size_t>(i)] = true;
     std::unordered_map<ValueId, size_t> first;
     for (size_t i = 0; i < apart.size(); ++i) {
       if (apart[i]) continue;
@@ -84,7 +89,7 @@ class Cse {
   }
 
   Module& m_;
-  Lookup look_;
+  std::optional<Lookup> look_;  // where there are regions
   std::vector<ValueId> to_;
 };
 

@@ -36,9 +36,9 @@ class Unroller {
   }
   bool any(const ir::Region& r) const {
     return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const Node& n) {
-      return n.op == Op::Loop
-                 ? to_unroll(n)
-                 : std::any_of(n.regions.begin(), n.regions.end(), [&](const ir::Region& i) { return any(i); });
+      return n.op == Op::Loop ? to_unroll(n)
+                              : std::any_of(n.regions.begin(), n.regions.end(),
+                                            [&](const ir::Region& i) { return any(i); });
     });
   }
 
@@ -121,64 +121,66 @@ Result<void> unroll_loops(ir::Module& m, const Options& options) { return Unroll
 Result<void> expand_products(ir::Module& m) {
   if (!m.fuse) return {};
   return Rebuilder([&](const Node& n, ir::Region& r) -> Result<ValueId> {
-    if (n.op != Op::MatMul) return -1;
-    const ir::Type ta = m.type(n.operands[0]), tb = m.type(n.operands[1]);
-    if (ta.rank() > 1 && tb.rank() > 1) return -1;
-    const DType t = ta.dtype, wide = is_float(t) ? accumulator(t) : t;
-    const auto append = [&](Op op, std::vector<ValueId> v, const ir::Attrs& a) {
-      return ir::append(m, r, op, std::move(v), a, n.span);
-    };
-    ir::Attrs cast, view, sum;
-    cast.dtype = wide;
-    ValueId a = n.operands[0], b = n.operands[1];
-    if (wide != t) {
-      GK_TRY(a, append(Op::Cast, {a}, cast));
-      GK_TRY(b, append(Op::Cast, {b}, cast));
-    }
-    if (ta.rank() > 1) {  // [.., M, K] @ [K]
-      view.shape = ta.shape();
-      sum.axes = {ta.rank() - 1};
-      GK_TRY(b, append(Op::Broadcast, {b}, view));
-    } else if (tb.rank() > 1) {  // [K] @ [.., K, N]
-      view.shape = Shape{ta.shape()[0], 1};
-      GK_TRY(a, append(Op::Reshape, {a}, view));
-      view.shape = tb.shape();
-      sum.axes = {tb.rank() - 2};
-      GK_TRY(a, append(Op::Broadcast, {a}, view));
-    } else {
-      sum.axes = {0};
-    }
-    GK_TRY(const ValueId product, append(Op::Mul, {a, b}, {}));
-    GK_TRY(ValueId out, append(Op::Sum, {product}, sum));
-    cast.dtype = t;
-    if (m.type(out).dtype != t) {
-      GK_TRY(out, append(Op::Cast, {out}, cast));
-    }
-    return out;
-  }).run(m);
+           if (n.op != Op::MatMul) return -1;
+           const ir::Type ta = m.type(n.operands[0]), tb = m.type(n.operands[1]);
+           if (ta.rank() > 1 && tb.rank() > 1) return -1;
+           const DType t = ta.dtype, wide = is_float(t) ? accumulator(t) : t;
+           const auto append = [&](Op op, std::vector<ValueId> v, const ir::Attrs& a) {
+             return ir::append(m, r, op, std::move(v), a, n.span);
+           };
+           ir::Attrs cast, view, sum;
+           cast.dtype = wide;
+           ValueId a = n.operands[0], b = n.operands[1];
+           if (wide != t) {
+             GK_TRY(a, append(Op::Cast, {a}, cast));
+             GK_TRY(b, append(Op::Cast, {b}, cast));
+           }
+           if (ta.rank() > 1) {  // [.., M, K] @ [K]
+             view.shape = ta.shape();
+             sum.axes = {ta.rank() - 1};
+             GK_TRY(b, append(Op::Broadcast, {b}, view));
+           } else if (tb.rank() > 1) {  // [K] @ [.., K, N]
+             view.shape = Shape{ta.shape()[0], 1};
+             GK_TRY(a, append(Op::Reshape, {a}, view));
+             view.shape = tb.shape();
+             sum.axes = {tb.rank() - 2};
+             GK_TRY(a, append(Op::Broadcast, {a}, view));
+           } else {
+             sum.axes = {0};
+           }
+           GK_TRY(const ValueId product, append(Op::Mul, {a, b}, {}));
+           GK_TRY(ValueId out, append(Op::Sum, {product}, sum));
+           cast.dtype = t;
+           if (m.type(out).dtype != t) {
+             GK_TRY(out, append(Op::Cast, {out}, cast));
+           }
+           return out;
+         })
+      .run(m);
 }
 
 Result<void> expand_concats(ir::Module& m) {
   return Rebuilder([&](const Node& n, ir::Region& r) -> Result<ValueId> {
-    if (n.op != Op::Concat || n.operands.size() <= kConcatWidth) return -1;
-    std::vector<ValueId> parts = n.operands;
-    while (parts.size() > 1) {
-      std::vector<ValueId> next;
-      for (size_t i = 0; i < parts.size(); i += kConcatWidth) {
-        std::vector<ValueId> some(
-            parts.begin() + static_cast<long>(i),
-            parts.begin() + static_cast<long>(std::min(parts.size(), i + kConcatWidth)));
-        if (some.size() == 1) {
-          next.push_back(some[0]);
-          continue;
-        }
-        GK_TRY(const ValueId v, ir::append(m, r, Op::Concat, std::move(some), n.attrs, n.span));
-        next.push_back(v);
-      }
-      parts = std::move(next);
-    }
-    return parts[0];
-  }).run(m);
+           if (n.op != Op::Concat || n.operands.size() <= kConcatWidth) return -1;
+           std::vector<ValueId> parts = n.operands;
+           while (parts.size() > 1) {
+             std::vector<ValueId> next;
+             for (size_t i = 0; i < parts.size(); i += kConcatWidth) {
+               std::vector<ValueId> some(
+                   parts.begin() + static_cast<long>(i),
+                   parts.begin() + static_cast<long>(std::min(parts.size(), i + kConcatWidth)));
+               if (some.size() == 1) {
+                 next.push_back(some[0]);
+                 continue;
+               }
+               GK_TRY(const ValueId v, ir::append(m, r, Op::Concat, std::move(some), n.attrs, n.span));
+               next.push_back(v);
+             }
+             parts = std::move(next);
+           }
+           return parts[0];
+         })
+      .run(m);
 }
 
 }  // namespace gk::passes

@@ -58,9 +58,9 @@ bool may_fault(const Lookup& l, const Node& n);
 ValueId continued_value(const Lookup& l, ValueId v);
 /// The parameter of region `r` that its yield `k` continues, or is, by number; -1: none.
 int continued_param(const Lookup& l, const ir::Region& r, size_t k);
-/// The input that result `k` of a node with regions continues, by number; -1: none. A carried value continues its
-/// own. A result of an If continues one that both regions do, or that one of them leaves as it is and computes
-/// nothing.
+/// The input that result `k` of a node with regions continues, by number; -1: none. A carried value continues
+/// its own. A result of an If continues one that both regions do, or that one of them leaves as it is and
+/// computes nothing.
 int continued_input(const Lookup& l, const Node& n, size_t k);
 /// Whether a Loop is one scalar recurrence an element: see Note [Elementwise loops] in lookup.cpp.
 bool is_elementwise_loop(const Lookup& l, const Node& n);

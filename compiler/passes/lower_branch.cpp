@@ -1,12 +1,12 @@
-// If and While: a step whose bodies are schedules of their own. Each region becomes a module with slots, which are
-// parts of the memory around it.
+// If and While: a step whose bodies are schedules of their own. Each region becomes a module with slots,
+// which are parts of the memory around it.
 //
 // Note [Places of results]
-// The slots of a body are the operands that regions only read, and the results. A result that continues an operand
-// begins as its content, and what regions change of it is written in place: a region that leaves it writes nothing.
-// A carried value continues itself. A result of an If continues what both regions change in part or not at all
-// (continued_input), or else an operand that nobody needs after the If, where a region leaves it or computes the
-// result from it point by point. Any other result is written by both regions.
+// The slots of a body are the operands that regions only read, and the results. A result that continues an
+// operand begins as its content, and what regions change of it is written in place: a region that leaves it
+// writes nothing. A carried value continues itself. A result of an If continues what both regions change in
+// part or not at all (continued_input), or else an operand that nobody needs after the If, where a region
+// leaves it or computes the result from it point by point. Any other result is written by both regions.
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
@@ -29,7 +29,8 @@ Reading reading(const Lookup& l, const ir::Region& region, size_t yield, ValueId
   while (!stack.empty()) {
     auto [v, same] = stack.back();
     stack.pop_back();
-    while (l.operand(v) >= 0 && std::find(region.params.begin(), region.params.end(), v) == region.params.end())
+    while (l.operand(v) >= 0 &&
+           std::find(region.params.begin(), region.params.end(), v) == region.params.end())
       v = l.operand(v);
     if (v == param) {
       r.reads = true;
@@ -44,7 +45,8 @@ Reading reading(const Lookup& l, const ir::Region& region, size_t yield, ValueId
     const ValueId base = continued_value(l, v);
     if (n->op == Op::If && base < 0) {
       const auto k = std::find(n->results.begin(), n->results.end(), v) - n->results.begin();
-      for (const ir::Region& inner : n->regions) stack.emplace_back(inner.yields[static_cast<size_t>(k)], same);
+      for (const ir::Region& inner : n->regions)
+        stack.emplace_back(inner.yields[static_cast<size_t>(k)], same);
       continue;
     }
     for (ValueId o : n->operands) stack.emplace_back(o, same && (o == base || ir::is_elementwise(n->op)));
@@ -86,8 +88,8 @@ Result<int> Lowerer::home(ValueId v) {
   return materialise(v);
 }
 
-// Whether result `k` of `n` may have the place of its input `i`: nobody reads that after `n`, and if the result comes
-// to a slot in the end, it may be there from then on.
+// Whether result `k` of `n` may have the place of its input `i`: nobody reads that after `n`, and if the
+// result comes to a slot in the end, it may be there from then on.
 bool Lowerer::dies_into(const Node& n, size_t i, size_t k) const {
   const ValueId v = n.operands[ir::region_form(n.op).operand + i];
   const bool input = look_.op(v) == Op::Input;
@@ -97,7 +99,8 @@ bool Lowerer::dies_into(const Node& n, size_t i, size_t k) const {
   if (input && look_.node(v)->attrs.index != end) return false;
   for (size_t at = static_cast<size_t>(look_.top(v)) + 1; at < m_.top.nodes.size(); ++at)
     for (const ValueId o : m_.top.nodes[at].operands) {
-      if (o == v && &m_.top.nodes[at] != &n && at > static_cast<size_t>(look_.top(n.results[k]))) return false;
+      if (o == v && &m_.top.nodes[at] != &n && at > static_cast<size_t>(look_.top(n.results[k])))
+        return false;
       if (!input && look_.op(o) == Op::Input && look_.node(o)->attrs.index == end) return false;
     }
   return true;
@@ -152,16 +155,17 @@ std::vector<int> Lowerer::continued(const Node& n) const {
   const auto take_dying = [&](bool input) {
     for (size_t k = 0; k < n.results.size(); ++k)
       for (size_t i = 0; i < taken.size() && out[k] < 0; ++i)
-        if (const ValueId v = n.operands[i + 1];
-            !taken[i] && (look_.op(v) == Op::Input) == input && m_.type(v).same_as(m_.type(n.results[k])) &&
-            suits(i, k) && dies_into(n, i, k))
+        if (const ValueId v = n.operands[i + 1]; !taken[i] && (look_.op(v) == Op::Input) == input &&
+                                                 m_.type(v).same_as(m_.type(n.results[k])) && suits(i, k) &&
+                                                 dies_into(n, i, k))
           take(k, static_cast<int>(i));
   };
   take_dying(true);  // the array that the result replaces
   std::vector<int> left = out;
   bool idle = true;  // a region that computes nothing has nothing to copy either
   for (size_t k = 0; k < n.results.size(); ++k) {
-    const int first = continued_param(look_, n.regions[0], k), second = continued_param(look_, n.regions[1], k);
+    const int first = continued_param(look_, n.regions[0], k),
+              second = continued_param(look_, n.regions[1], k);
     if (out[k] < 0) left[k] = continued_input(look_, n, k);
     if (out[k] < 0 && left[k] >= 0 && first == second) take(k, left[k]);
     idle = idle && left[k] >= 0 && left[k] == (n.regions[0].nodes.empty() ? first : second);
@@ -181,7 +185,8 @@ std::vector<Lowerer::Place> Lowerer::places(const Node& n) const {
   if (n.op == Op::If) from = continued_.at(&n);
   std::vector<bool> placed(n.results.size(), false);
   for (size_t i = 0; i < num_inputs(n); ++i) {
-    const auto k = static_cast<size_t>(std::find(from.begin(), from.end(), static_cast<int>(i)) - from.begin());
+    const auto k =
+        static_cast<size_t>(std::find(from.begin(), from.end(), static_cast<int>(i)) - from.begin());
     out.push_back({static_cast<int>(i), k < from.size() ? static_cast<int>(k) : -1});
     if (k < from.size()) placed[k] = true;
   }
@@ -204,7 +209,7 @@ Lowerer::Body Lowerer::body(const Node& n, const ir::Region& r, const std::vecto
     ir::SlotInfo slot;
     slot.type = m_.type(v);
     slot.fresh = p.input < 0;
-    const int around = p.result >= 0 ? end_of(n.results[static_cast<size_t>(p.result)])
+    const int around = p.result >= 0              ? end_of(n.results[static_cast<size_t>(p.result)])
                        : look_.op(v) == Op::Input ? static_cast<int>(look_.node(v)->attrs.index)
                                                   : -1;
     if (around >= 0) slot.name = m_.slots[static_cast<size_t>(around)].name;

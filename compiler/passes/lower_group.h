@@ -121,7 +121,7 @@ class Lowerer {
   std::unordered_map<ValueId, int> buffers_;  // of stored values
   std::unordered_map<int, int> slot_buffers_;
   std::unordered_map<ValueId, int> extra_;  // views and recomputed values that were put in memory
-  std::unordered_map<ValueId, int> ends_;  // the slots where values end, changed on the way or not
+  std::unordered_map<ValueId, int> ends_;   // the slots where values end, changed on the way or not
   std::unordered_map<const Node*, std::vector<int>> continued_;  // by If
   Lowered out_;
   std::vector<int> members_now_;

@@ -48,12 +48,12 @@ struct Schedule {
   std::vector<std::vector<Schedule>> bodies;               // one per step: of its Step::bodies
 };
 
-/// simplify -> expand -> regions -> simplify -> cse -> dce, which look into regions too, then make_schedule().
-/// Errors: Internal only, but for OutOfMemory E0602 when a size overflows, and Interrupted.
+/// simplify -> expand -> regions -> simplify -> cse -> dce, which look into regions too, then
+/// make_schedule(). Errors: Internal only, but for OutOfMemory E0602 when a size overflows, and Interrupted.
 Result<Schedule> run_pipeline(ir::Module module, const Options& options);
 
-/// fuse -> lower -> plan_memory, of a module whose regions need no more passes. The regions of If and While nodes
-/// go the same way when their node is lowered.
+/// fuse -> lower -> plan_memory, of a module whose regions need no more passes. The regions of If and While
+/// nodes go the same way when their node is lowered.
 Result<Schedule> make_schedule(ir::Module module, const Options& options);
 
 }  // namespace gk::passes

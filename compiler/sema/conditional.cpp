@@ -87,7 +87,8 @@ Error cannot_change(const Value& before, const Value& now, Span span) {
 struct Evaluator::Body {
   std::unique_ptr<Trace> trace;  // running
   Value value = Value::none();
-  std::vector<ir::ValueId> extra;  // what it yields beside the cells: the next condition, the values of an `if`
+  std::vector<ir::ValueId>
+      extra;  // what it yields beside the cells: the next condition, the values of an `if`
 };
 
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
@@ -268,7 +269,8 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
     if (op == ir::Op::While) r.yields = bodies[b].extra;
     for (const Shared& s : cells) {
       const Trace::Cell* c = s.in[b];
-      const bool everywhere = std::all_of(s.in.begin(), s.in.end(), [](const auto* i) { return i && i->now >= 0; });
+      const bool everywhere =
+          std::all_of(s.in.begin(), s.in.end(), [](const auto* i) { return i && i->now >= 0; });
       const bool needed = s.read || (s.written && (form.carries || !everywhere));
       if (needed) {
         r.params.push_back(c && c->param >= 0 ? c->param : trace_->module().new_value(s.cell->array->type));

@@ -462,8 +462,8 @@ class Evaluator {
                       Span span);
   Result<void> freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars, Span span);
   Result<Value> renew(const Value& v, bool scalars, Span span);
-  /// Appends the node; gives its results beside the cells.
-  std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies, Span span);
+  std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
+                                        Span span);
   void apply(const Settled& settled);
   Result<ArrayPtr> new_holder(const ArrayPtr& a, bool place, Span span);
   /// E0901, and the loop is not rolled: what follows is done at once.

@@ -3,12 +3,12 @@
 // unit gives every live pending value a home. While checking it only records which storages are read and
 // written.
 //
-// Note [Cells]. The body of an if or while on a device condition is traced into a region, by a trace inside that
-// of its surroundings. An array of the surroundings that the body uses is a cell: what the array holds when the
-// body begins is a parameter of the region, made at the first use; what it holds at the end, where the body
-// wrote it, is yielded. A cell goes with the array that a name holds, not
-// with its value: two names of one value may part in a later turn of a loop. The array itself is untouched
-// until the conditional is part of the surroundings' trace.
+// Note [Cells]. The body of an if or while on a device condition is traced into a region, by a trace inside
+// that of its surroundings. An array of the surroundings that the body uses is a cell: what the array holds
+// when the body begins is a parameter of the region, made at the first use; what it holds at the end, where
+// the body wrote it, is yielded. A cell goes with the array that a name holds, not with its value: two names
+// of one value may part in a later turn of a loop. The array itself is untouched until the conditional is
+// part of the surroundings' trace.
 #pragma once
 
 #include <atomic>

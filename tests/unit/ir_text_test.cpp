@@ -98,7 +98,8 @@ Module every_op() {
   b.m.top.nodes.back().group = 3;
   // A loop in a loop.
   Region looping = b.region({type(I64, {}), b.m.type(x), type(F64, {}), b.m.type(x)}, [&](const auto& p) {
-    b.with_regions(Op::Loop, {}, {b.region({type(I64, {})}, [](const auto&) { return std::vector<ValueId>{}; })});
+    b.with_regions(Op::Loop, {},
+                   {b.region({type(I64, {})}, [](const auto&) { return std::vector<ValueId>{}; })});
     return std::vector{b.add(Op::Add, {p[1], p[3]}), p[2]};
   });
   const ValueId looped = b.with_regions(Op::Loop, {x, zero, x}, {std::move(looping)}, 7)[0];

@@ -14,8 +14,9 @@ Module good() {
   Build b;
   const ValueId x = b.input(type(F32, {2}));
   const ValueId y = b.add(Op::Add, {x, x});
-  Region body = b.region({type(I64, {}), type(F32, {2}), type(F32, {2})},
-                         [&](const auto& p) { return std::vector{b.add(Op::Add, {p[1], p[2]})}; });
+  Region body = b.region({type(I64, {}), type(F32, {2}), type(F32, {2})}, [&](const auto& p) {
+    return std::vector{b.add(Op::Add, {p[1], p[2]})};
+  });
   const ValueId z = b.with_regions(Op::Loop, {y, x}, {std::move(body)}, 3)[0];
   b.output(z);
   return std::move(b.m);
@@ -146,7 +147,8 @@ Module conditional() {
   Build b;
   b.m.params = {Scalar::of_int(3)};
   const ValueId x = b.input(type(F32, {2})), c = b.input(type(Bool, {})), n = b.input(type(I64, {}));
-  Region then = b.region({type(F32, {2})}, [&](const auto& p) { return std::vector{b.add(Op::Neg, {p[0]})}; });
+  Region then =
+      b.region({type(F32, {2})}, [&](const auto& p) { return std::vector{b.add(Op::Neg, {p[0]})}; });
   Region other = b.region({type(F32, {2})}, [](const auto& p) { return std::vector{p[0]}; });
   Region turn = b.region({type(I64, {})}, [&](const auto& p) {
     Attrs a;
@@ -182,7 +184,8 @@ TEST(IrVerify, regions_fit_what_is_around_them) {
             "invalid IR: a region of if has 1 parameters, not 2");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.operands[1] = 2; }),
             "invalid IR: parameter %3 of if is f32[2], not i64[]");
-  EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { std::swap(loop.regions[0].yields[0], loop.regions[0].yields[1]); }),
+  EXPECT_EQ(broken_conditional(
+                [](M&, N&, N& loop) { std::swap(loop.regions[0].yields[0], loop.regions[0].yields[1]); }),
             "invalid IR: yield %9 of while is i64[], not bool[]");
   EXPECT_EQ(broken_conditional([](M&, N&, N& loop) { loop.regions[0].yields.pop_back(); }),
             "invalid IR: a region of while has 1 yields, not 2");
@@ -192,8 +195,9 @@ TEST(IrVerify, regions_fit_what_is_around_them) {
             "invalid IR: %3 is defined twice");
   EXPECT_EQ(broken_conditional([](M&, N& branch, N&) { branch.regions[1].yields[0] = 0; }),
             "invalid IR: %0 is used outside its region");
-  EXPECT_EQ(broken_conditional([](M& m, N& branch, N&) { branch.regions[0].nodes.push_back(m.top.nodes[0]); }),
-            "invalid IR: an input stands in a region");
+  EXPECT_EQ(
+      broken_conditional([](M& m, N& branch, N&) { branch.regions[0].nodes.push_back(m.top.nodes[0]); }),
+      "invalid IR: an input stands in a region");
 }
 
 }  // namespace

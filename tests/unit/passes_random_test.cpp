@@ -65,7 +65,8 @@ class Generator {
     std::vector<ValueId> same;
     for (ValueId v : values_)
       if (b_.shape(v) == t.shape()) same.push_back(v);
-    return same.empty() ? b_.scalar(0.5, t.shape()) : same[static_cast<size_t>(pick(static_cast<int>(same.size())))];
+    return same.empty() ? b_.scalar(0.5, t.shape())
+                        : same[static_cast<size_t>(pick(static_cast<int>(same.size())))];
   }
   // `yields` adds to what is given for the types.
   template <class F>
@@ -153,7 +154,10 @@ class Generator {
     const int how = pick(3);
     ir::Region r = b_.region({ir::Type::of(DType::I64, {}), t, t, t}, [&](const auto& p) {
       const ValueId scaled = b_.op(Op::Mul, {p[1], b_.scalar(0.5, t.shape())});
-      const ValueId next = b_.op(how == 0 ? Op::Add : how == 1 ? Op::Max : Op::Sub, {scaled, p[how == 2 ? 2 : 3]});
+      const ValueId next = b_.op(how == 0   ? Op::Add
+                                 : how == 1 ? Op::Max
+                                            : Op::Sub,
+                                 {scaled, p[how == 2 ? 2 : 3]});
       return swaps ? std::vector{p[2], next} : std::vector{next, p[2]};
     });
     push_all(b_.with_regions(Op::Loop, {x, y, like(x)}, {std::move(r)}, pick(6)));
@@ -300,18 +304,18 @@ TEST(PassesRandom, schedules_equal_the_interpreter) {
 }
 
 const std::pair<const char*, Result<void> (*)(ir::Module&)> kRewrites[] = {
-      {"simplify", passes::simplify},
-      {"unroll_loops",
-       [](ir::Module& m) {
-         passes::Options o;
-         o.max_unrolled_ops = 100;
-         return passes::unroll_loops(m, o);
-       }},
-      {"expand_products", passes::expand_products},
-      {"expand_concats", passes::expand_concats},
-      {"cse", passes::cse},
-      {"regions", passes::tidy_regions},
-      {"dce", passes::dce}};
+    {"simplify", passes::simplify},
+    {"unroll_loops",
+     [](ir::Module& m) {
+       passes::Options o;
+       o.max_unrolled_ops = 100;
+       return passes::unroll_loops(m, o);
+     }},
+    {"expand_products", passes::expand_products},
+    {"expand_concats", passes::expand_concats},
+    {"cse", passes::cse},
+    {"regions", passes::tidy_regions},
+    {"dce", passes::dce}};
 
 void count(const ir::Region& r, size_t depth, std::map<std::pair<Op, size_t>, int>& seen) {
   for (const ir::Node& n : r.nodes) {
@@ -341,7 +345,8 @@ TEST(PassesRandom, rewrites_mean_the_same) {
         ASSERT_TRUE(good) << name << ", seed " << seed << ": " << good.error().message;
         const std::vector<interp::Array> have = means(*m);
         for (size_t i = 0; i < want.size(); ++i)
-          ASSERT_EQ(difference(want[i], have[i], i), "") << name << ", seed " << seed << "\n" << ir::print(b.m);
+          ASSERT_EQ(difference(want[i], have[i], i), "") << name << ", seed " << seed << "\n"
+                                                         << ir::print(b.m);
       }
     }
   }

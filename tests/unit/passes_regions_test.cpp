@@ -50,7 +50,8 @@ size_t nodes(const ir::Region& r) {
   return n;
 }
 const ir::Node& the(Op op, const ir::Module& m) {
-  const auto at = std::find_if(m.top.nodes.begin(), m.top.nodes.end(), [&](const auto& n) { return n.op == op; });
+  const auto at =
+      std::find_if(m.top.nodes.begin(), m.top.nodes.end(), [&](const auto& n) { return n.op == op; });
   EXPECT_NE(at, m.top.nodes.end());
   return *at;
 }
@@ -68,9 +69,8 @@ struct Given : Builder {
 TEST(PassesRegions, one_branch_that_changes_an_array_works_in_place) {
   for (const bool part : {false, true}) {
     Given b;
-    ir::Region then = b.region({array()}, [&](const Values& p) {
-      return Values{part ? b.set(p[0], 7) : b.times(p[0], 3)};
-    });
+    ir::Region then = b.region(
+        {array()}, [&](const Values& p) { return Values{part ? b.set(p[0], 7) : b.times(p[0], 3)}; });
     b.into(b.branch({b.c, b.x}, std::move(then), b.left(1))[0], 0);
     const Schedule s = plan(b);
     EXPECT_EQ(s.program.arena_bytes, 0);
@@ -100,13 +100,13 @@ TEST(PassesRegions, both_branches_write_over_what_they_read_point_by_point) {
       return b.region({array()}, [&](const Values& p) { return Values{b.times(p[0], more)}; });
     };
     ir::Region then = arm(by);
-    return b.branch({b.reduce(Op::Any, b.op(Op::Gt, {v, b.scalar(1, {kN})}), {0}), v}, std::move(then), arm(5))[0];
+    return b.branch({b.reduce(Op::Any, b.op(Op::Gt, {v, b.scalar(1, {kN})}), {0}), v}, std::move(then),
+                    arm(5))[0];
   });
   EXPECT_EQ(count(nested, Step::Kind::Copy), 0);
   // What reads at other points needs a place beside it, and one copy for both.
-  const Schedule back = both([](Given& b, ValueId v, double by) {
-    return b.times(b.slice(v, {kN - 1}, {kN}, {-1}), by);
-  });
+  const Schedule back =
+      both([](Given& b, ValueId v, double by) { return b.times(b.slice(v, {kN - 1}, {kN}, {-1}), by); });
   EXPECT_EQ(count(back, Step::Kind::Copy), 1);
 }
 
@@ -162,9 +162,13 @@ TEST(PassesRegions, one_array_passed_twice_and_changed_once) {
 
 TEST(PassesRegions, what_both_branches_leave_is_the_operand) {
   Given b;
-  ir::Region then = b.region({array(), array()}, [&](const Values& p) { return Values{p[1], b.times(p[0], 2)}; });
-  const Values r = b.branch({b.c, b.x, b.y}, std::move(then),
-                            b.region({array(), array()}, [](const Values& p) { return Values{p[1], p[0]}; }));
+  ir::Region then = b.region({array(), array()}, [&](const Values& p) {
+    return Values{p[1], b.times(p[0], 2)};
+  });
+  const Values r =
+      b.branch({b.c, b.x, b.y}, std::move(then), b.region({array(), array()}, [](const Values& p) {
+        return Values{p[1], p[0]};
+      }));
   b.out(b.op(Op::Tanh, {r[0]}));
   b.out(r[1]);
   apply(b.m, passes::tidy_regions, passes::dce);
@@ -249,18 +253,20 @@ TEST(PassesRegions, equal_values_and_numbers_inside_are_one) {
   const ir::Node& n = the(Op::If, b.m);
   EXPECT_EQ(n.operands.size(), 2U);
   for (const ir::Region& r : n.regions)
-    EXPECT_EQ(std::count_if(r.nodes.begin(), r.nodes.end(), [](const auto& i) { return i.op == Op::Tanh; }), 1);
+    EXPECT_EQ(std::count_if(r.nodes.begin(), r.nodes.end(), [](const auto& i) { return i.op == Op::Tanh; }),
+              1);
 }
 
 TEST(PassesRegions, numbers_reach_the_innermost_body_as_arguments) {
   Given b;
   const ValueId number = b.broadcast(b.param(0.25), {kN});
   ir::Region outer = b.region({array(), array()}, [&](const Values& p) {
-    ir::Region inner = b.region({array(), array()}, [&](const Values& q) { return Values{b.op(Op::Add, {q[0], q[1]})}; });
+    ir::Region inner = b.region({array(), array()}, [&](const Values& q) {
+      return Values{b.op(Op::Add, {q[0], q[1]})};
+    });
     const ValueId now = b.reduce(Op::Any, b.op(Op::Gt, {p[0], p[1]}), {0});
-    return Values{b.branch({now, p[0], p[1]}, std::move(inner), b.region({array(), array()}, [](const Values& q) {
-                             return Values{q[0]};
-                           }))[0]};
+    return Values{b.branch({now, p[0], p[1]}, std::move(inner),
+                           b.region({array(), array()}, [](const Values& q) { return Values{q[0]}; }))[0]};
   });
   ir::Region other = b.region({array(), array()}, [](const Values& p) { return Values{p[0]}; });
   b.into(b.branch({b.c, b.x, number}, std::move(outer), std::move(other))[0], 0);
@@ -301,15 +307,21 @@ TEST(PassesRegions, faults_keep_what_nobody_reads) {
   Builder b;
   const ValueId n = b.input(DType::I64, {4}, "n"), c = b.input(DType::Bool, {}, "c");
   const ir::Type ints = b.m.type(n);
-  ir::Region then = b.region({ints}, [&](const Values& p) { return Values{b.op(Op::FloorDiv, {p[0], p[0]})}; });
+  ir::Region then = b.region({ints}, [&](const Values& p) {
+    return Values{b.op(Op::FloorDiv, {p[0], p[0]})};
+  });
   b.branch({c, n}, std::move(then), b.region({ints}, [](const Values& p) { return p; }));
   // A divisor that is known around the region does not fault.
-  ir::Region fine = b.region({ints, ints}, [&](const Values& p) { return Values{b.op(Op::FloorDiv, {p[0], p[1]})}; });
+  ir::Region fine = b.region({ints, ints}, [&](const Values& p) {
+    return Values{b.op(Op::FloorDiv, {p[0], p[1]})};
+  });
   b.branch({c, n, b.scalar(2, {4}, DType::I64)}, std::move(fine),
            b.region({ints, ints}, [](const Values& p) { return Values{p[0]}; }));
   b.out(n);
   apply(b.m, passes::dce);
-  EXPECT_EQ(std::count_if(b.m.top.nodes.begin(), b.m.top.nodes.end(), [](const auto& i) { return i.op == Op::If; }), 1);
+  EXPECT_EQ(
+      std::count_if(b.m.top.nodes.begin(), b.m.top.nodes.end(), [](const auto& i) { return i.op == Op::If; }),
+      1);
   EXPECT_TRUE(the(Op::If, b.m).results.empty());
 }
 

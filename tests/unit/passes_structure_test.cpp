@@ -214,9 +214,10 @@ TEST(PassesStructure, keys_hold_no_extents) {
 void check_elementwise_loop(int64_t trips, bool stays) {
   Builder b;
   const ValueId x = b.input(DType::F32, {12}), y = b.input(DType::F32, {12});
-  ir::Region body = b.region({b.m.type(b.constant(0, DType::I64)), b.m.type(x), b.m.type(y)}, [&](const auto& p) {
-    return std::vector{b.op(Op::Add, {b.op(Op::Mul, {p[1], b.scalar(0.5, {12})}), p[2]})};
-  });
+  ir::Region body =
+      b.region({b.m.type(b.constant(0, DType::I64)), b.m.type(x), b.m.type(y)}, [&](const auto& p) {
+        return std::vector{b.op(Op::Add, {b.op(Op::Mul, {p[1], b.scalar(0.5, {12})}), p[2]})};
+      });
   const ValueId r = b.with_regions(Op::Loop, {x, y}, {std::move(body)}, trips)[0];
   b.out(b.op(Op::Neg, {r}));
   const Schedule s = plan(b);

@@ -1,5 +1,5 @@
-// Short ways to build regions in tests. Owns the module under construction and the regions that are open in it. Not for
-// the product.
+// Short ways to build regions in tests. Owns the module under construction and the regions that are open in
+// it. Not for the product.
 #pragma once
 
 #include <utility>
