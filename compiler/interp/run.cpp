@@ -27,9 +27,7 @@ using ir::Op;
 // Beyond this an allocation may seem to succeed and the process be killed when it is used.
 constexpr int64_t kMaxElements = int64_t{1} << 36;
 
-Failure too_large() {
-  return fail(ErrorKind::OutOfMemory, "E0601", "not enough memory to interpret this");
-}
+Failure too_large() { return fail(ErrorKind::OutOfMemory, "E0601", "not enough memory to interpret this"); }
 
 ArrayPtr share(Array a) { return std::make_shared<const Array>(std::move(a)); }
 

@@ -122,6 +122,8 @@ void Lowerer::find_ends() {
       if (n.op == Op::If) {
         const int input = continued_[&n][k];
         base = input < 0 ? -1 : n.operands[static_cast<size_t>(input) + 1];
+      } else if (kinds_[i] == NodeKind::Map) {
+        base = -1;  // written as a whole
       }
       if (base >= 0) ends_.try_emplace(base, end);
     }
