@@ -12,7 +12,6 @@
 namespace gk::sema {
 
 using syntax::Stmt;
-using syntax::StmtKind;
 
 namespace {
 
