@@ -13,18 +13,28 @@ namespace {
 constexpr std::string_view kText = R"gk(
 pragma fuse off
 var xs = list(10, _ => zeros(f32[16]))
+var x0 = zeros(f32[16])
+var x1 = zeros(f32[16])
+var x2 = zeros(f32[16])
+var x3 = zeros(f32[16])
+var x4 = zeros(f32[16])
+var x5 = zeros(f32[16])
+var x6 = zeros(f32[16])
+var x7 = zeros(f32[16])
+var x8 = zeros(f32[16])
+var x9 = zeros(f32[16])
 fn ten(mut xs: [f32[16]; 10]) { for i in 0..10 { xs[i] .= xs[i] + 1 } }
 bench "ten statements" {
-  xs[0] .= xs[0] + 1
-  xs[1] .= xs[1] + 1
-  xs[2] .= xs[2] + 1
-  xs[3] .= xs[3] + 1
-  xs[4] .= xs[4] + 1
-  xs[5] .= xs[5] + 1
-  xs[6] .= xs[6] + 1
-  xs[7] .= xs[7] + 1
-  xs[8] .= xs[8] + 1
-  xs[9] .= xs[9] + 1
+  x0 .= x0 + 1
+  x1 .= x1 + 1
+  x2 .= x2 + 1
+  x3 .= x3 + 1
+  x4 .= x4 + 1
+  x5 .= x5 + 1
+  x6 .= x6 + 1
+  x7 .= x7 + 1
+  x8 .= x8 + 1
+  x9 .= x9 + 1
 }
 bench "ten kernels in a function" { ten(mut xs) }
 bench "ten kernels: capture, instantiate, destroy" { let e = capture { ten(mut xs) } |> instantiate }

@@ -273,14 +273,15 @@ void Emitter::inst(const ir::KInst& i, Point& p) {
     case ir::KKind::Gather: return gather(i, p);
     case ir::KKind::RngUniform:
     case ir::KKind::RngNormal: return random(i, p);
-    case ir::KKind::ReduceResult: return set(i, p, cast(p.reduced[static_cast<size_t>(i.axis)], i.dtype));
+    case ir::KKind::ReduceResult:
+      return set(i, p, cast(p.reduced[static_cast<size_t>(i.reduction)], i.dtype));
     case ir::KKind::VarGet: {
-      const auto n = static_cast<size_t>(i.axis);
+      const auto n = static_cast<size_t>(i.local);
       const DType t = kernel.locals[n].dtype;
       return set(i, p, cast({b.CreateLoad(compute_type(t), locals_[n]), t}, i.dtype));
     }
     case ir::KKind::VarSet: {
-      const auto n = static_cast<size_t>(i.axis);
+      const auto n = static_cast<size_t>(i.local);
       b.CreateStore(cast(arg(p, i, 0), kernel.locals[n].dtype), locals_[n]);
       return;
     }
@@ -343,7 +344,7 @@ void Emitter::for_loop(const ir::KInst& i, Point& p) {
   n->addIncoming(zero, before);
   b.CreateCondBr(b.CreateICmpNE(n, trips), inside, done);
   b.SetInsertPoint(inside);
-  const auto local = static_cast<size_t>(i.axis);
+  const auto local = static_cast<size_t>(i.local);
   Value* at = b.CreateAdd(from, b.CreateMul(n, step));
   b.CreateStore(cast({at, DType::I64}, kernel.locals[local].dtype), locals_[local]);
   BasicBlock* outer_break = p.break_to;

@@ -65,7 +65,7 @@ class Tiles {
     ++pieces_;
     for (const KInst& i : block.insts) {
       if (is_loop(i)) {
-        counter[static_cast<size_t>(i.axis)] = 1;
+        counter[static_cast<size_t>(i.local)] = 1;
         number(*i.blocks[0], counter);
         ++pieces_;
       } else if (i.result >= 0) {
@@ -111,7 +111,7 @@ class Tiles {
     e.loop(
         number(0), number(1), number(2),
         [&](Value* turn) {
-          const auto counter = static_cast<size_t>(i.axis);
+          const auto counter = static_cast<size_t>(i.local);
           b.CreateStore(turn, e.local(counter));
           block(*i.blocks[0]);
         },

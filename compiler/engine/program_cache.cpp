@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <unordered_map>
 
+#include "compiler/ir/key_bytes.h"
 #include "compiler/passes/apart.h"
 #include "compiler/passes/nan_check.h"
 
@@ -48,71 +48,58 @@ int64_t kernel_number(const std::shared_ptr<const ir::Kernel>& k) {
 
 class KeyWriter {
  public:
-  std::string out;
-  void num(int64_t v) { out.append(reinterpret_cast<const char*>(&v), sizeof v); }
+  ir::KeyBytes key;
   void shape(const Shape& s) {
-    num(s.rank());
-    for (int64_t d : s) num(d);
-  }
-  void type(const ir::Type& t) {
-    num(static_cast<int64_t>(t.dtype) << 8 | t.rank());
-    for (const auto& d : t.dims) num(d.value);
-  }
-  void scalar(const Scalar& s) {
-    num(static_cast<int64_t>(s.dtype));
-    num(s.i);
-    int64_t bits;
-    std::memcpy(&bits, &s.f, sizeof bits);
-    num(bits);
+    key.number(s.rank());
+    for (int64_t d : s) key.number(d);
   }
   void region(const ir::Module& m, const ir::Region& r) {
-    num(static_cast<int64_t>(r.params.size()));
+    key.number(static_cast<int64_t>(r.params.size()));
     for (auto p : r.params) {
-      num(p);
-      type(m.type(p));
+      key.number(p);
+      key.type(m.type(p));
     }
     for (const auto& n : r.nodes) node(m, n);
-    num(-7);
-    num(static_cast<int64_t>(r.yields.size()));
-    for (auto y : r.yields) num(y);
+    key.number(-7);
+    key.number(static_cast<int64_t>(r.yields.size()));
+    for (auto y : r.yields) key.number(y);
   }
   void node(const ir::Module& m, const ir::Node& n) {
-    num(static_cast<int64_t>(n.op));
-    for (auto v : n.operands) num(v);
-    num(-1);
+    key.number(static_cast<int64_t>(n.op));
+    for (auto v : n.operands) key.number(v);
+    key.number(-1);
     for (auto r : n.results) {
-      num(r);
-      type(m.type(r));
+      key.number(r);
+      key.type(m.type(r));
     }
-    num(-2);
+    key.number(-2);
     const auto& a = n.attrs;
-    num(static_cast<int64_t>(a.axes.size()));
-    for (auto x : a.axes) num(x);
+    key.number(static_cast<int64_t>(a.axes.size()));
+    for (auto x : a.axes) key.number(x);
     shape(a.shape);
     shape(a.starts);
     shape(a.steps);
-    num(a.keepdims);
-    num(static_cast<int64_t>(a.dtype));
-    num(a.index);
-    if (n.op == ir::Op::Const) scalar(a.value);
-    if (a.kernel) num(kernel_number(a.kernel));
-    bool faults =
-        n.op == ir::Op::KernelCall || n.op == ir::Op::Take || n.op == ir::Op::FloorDiv || n.op == ir::Op::Mod;
-    if (faults) num((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
+    key.number(a.keepdims);
+    key.number(static_cast<int64_t>(a.dtype));
+    key.number(a.index);
+    if (n.op == ir::Op::Const) key.scalar(a.value);
+    if (a.kernel) key.number(kernel_number(a.kernel));
+    if (!ir::info(n.op).pure && n.regions.empty())
+      key.number((static_cast<int64_t>(n.span.file) << 40) ^ n.span.begin);
     for (const auto& r : n.regions) region(m, r);
   }
   void module(const ir::Module& m) {
-    num(m.fuse | m.fast_math << 1 | m.tf32 << 2);
+    key.number(m.fuse | m.fast_math << 1 | m.tf32 << 2);
     for (const auto& s : m.slots) {
-      type(s.type);
-      num(s.is_input | s.is_output << 1 | s.fresh << 2);
+      key.type(s.type);
+      key.number(s.is_input | s.is_output << 1 | s.fresh << 2);
     }
-    num(-3);
-    for (const auto& p : m.params) num(static_cast<int64_t>(p.dtype));
-    num(-4);
+    key.number(-3);
+    for (const auto& p : m.params) key.number(static_cast<int64_t>(p.dtype));
+    key.number(-4);
     for (const auto& o : m.outputs) {
-      num(o.value);
-      num(o.slot);
+      key.number(o.value);
+      key.number(o.slot);
     }
     region(m, m.top);
   }
@@ -135,7 +122,7 @@ std::shared_ptr<const program::Program> shaped(const program::Program& p, const 
 std::string structure_key(const ir::Module& m) {
   KeyWriter w;
   w.module(m);
-  return std::move(w.out);
+  return std::move(w.key.bytes);
 }
 
 ProgramCache::ProgramCache(hal::Device& device, const std::string& cache_dir, codegen::Compiler::Warn warn,

@@ -55,7 +55,7 @@ class KernelRun {
         }
       case KKind::Break: return Flow::Break;
       case KKind::Continue: return Flow::Continue;
-      case KKind::VarSet: locals_[static_cast<size_t>(i.axis)] = value(i.args[0]); return Flow::Next;
+      case KKind::VarSet: locals_[static_cast<size_t>(i.local)] = value(i.args[0]); return Flow::Next;
       case KKind::Store:
         if (const auto at = element(i))
           arrays_[static_cast<size_t>(i.access.param)].set(*at, value(i.args[0]));
@@ -76,7 +76,7 @@ class KernelRun {
     const int64_t end = value(i.args[1]).i, step = value(i.args[2]).i;
     int64_t n = value(i.args[0]).i;
     while (step > 0 ? n < end : step < 0 && n > end) {
-      locals_[static_cast<size_t>(i.axis)] = Scalar::of_int(n);
+      locals_[static_cast<size_t>(i.local)] = Scalar::of_int(n);
       if (block(*i.blocks[0]) == Flow::Break) break;
       if (__builtin_add_overflow(n, step, &n)) break;
     }
@@ -90,7 +90,7 @@ class KernelRun {
       case KKind::AxisIndex: return Scalar::of_int(at_[i.axis]);
       case KKind::Extent: return Scalar::of_int(size(param(i.param).extents[static_cast<size_t>(i.axis)]));
       case KKind::Cast: return value(i.args[0]).cast(i.dtype);
-      case KKind::VarGet: return locals_[static_cast<size_t>(i.axis)];
+      case KKind::VarGet: return locals_[static_cast<size_t>(i.local)];
       case KKind::Load: {
         const auto at = element(i);
         return at ? arrays_[static_cast<size_t>(i.access.param)].get(*at) : Scalar::of_int(0, i.dtype);

@@ -67,11 +67,11 @@ enum class KKind : uint8_t {
            // args[0] = index (i64), size = extent of the axis, stride = its stride; bounds: yields 0, faults
   RngUniform,
   RngNormal,     // args = seed (u64), position (u64): the draw with that number
-  ReduceResult,  // reduction number `axis`
+  ReduceResult,  // reduction number `reduction`
   VarGet,
-  VarSet,  // mutable local `axis`; VarSet args[0]
+  VarSet,  // mutable local `local`; VarSet args[0]
   If,      // args[0] condition; blocks then, other
-  For,     // local variable `axis` runs args[0]..args[1] step args[2] (i64, step != 0); blocks body
+  For,     // local variable `local` runs args[0]..args[1] step args[2] (i64, step != 0); blocks body
   While,   // blocks cond (its `result` is the condition), body
   Break,
   Continue,
@@ -90,7 +90,10 @@ struct KInst {
   AtomicOp atomic{};
   Scalar value{};  // Const
   int param = -1;
-  int axis = -1;
+  int axis = -1;           // AxisIndex, Extent: which one; Gather: the one that a fault tells
+  int local = -1;          // VarGet, VarSet, For: which of the mutable ones
+  int reduction = -1;      // ReduceResult: which one
+  int use = -1;            // Load, Store, Gather, AxisIndex of a draft: which of its accesses
   Access access;           // Load, Store, Gather
   KSize size{}, stride{};  // Gather
   bool checked = true;     // LoadIndexed / StoreIndexed / Atomic / Gather: bounds

@@ -146,6 +146,10 @@ class KernelReader {
       i.access.param = i.param;
     } else if (what == "axis") {
       GK_TRY(i.axis, number());
+    } else if (what == "local") {
+      GK_TRY(i.local, number());
+    } else if (what == "reduction") {
+      GK_TRY(i.reduction, number());
     } else if (what == "strides") {
       GK_TRY(i.access.strides, sizes());
     } else if (what == "offset") {

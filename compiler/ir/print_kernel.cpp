@@ -87,11 +87,11 @@ class KernelPrinter {
     switch (i.kind) {
       case KKind::Const: return fmt::format("value={} {}", gk::name(i.value.dtype), text::digits(i.value));
       case KKind::ScalarParam: return fmt::format("param={}", i.param);
-      case KKind::AxisIndex:
-      case KKind::ReduceResult:
+      case KKind::AxisIndex: return fmt::format("axis={}", i.axis);
+      case KKind::ReduceResult: return fmt::format("reduction={}", i.reduction);
       case KKind::VarGet:
       case KKind::VarSet:
-      case KKind::For: return fmt::format("axis={}", i.axis);
+      case KKind::For: return fmt::format("local={}", i.local);
       case KKind::Extent: return fmt::format("param={}, axis={}", i.param, i.axis);
       case KKind::Load:
       case KKind::Store: return access(i.access);

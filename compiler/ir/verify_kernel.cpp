@@ -250,9 +250,9 @@ class KernelVerifier {
       case KKind::ReduceResult: return reduce_result(i, args);
       case KKind::VarGet:
       case KKind::VarSet: {
-        if (i.axis < 0 || i.axis >= static_cast<int>(k_.locals.size()))
-          return bad_inst(i, fmt::format("no local {}", i.axis));
-        const DType t = k_.locals[static_cast<size_t>(i.axis)].dtype;
+        if (i.local < 0 || i.local >= static_cast<int>(k_.locals.size()))
+          return bad_inst(i, fmt::format("no local {}", i.local));
+        const DType t = k_.locals[static_cast<size_t>(i.local)].dtype;
         if (i.kind == KKind::VarSet) return expect(i, args, {t});
         GK_CHECK(expect(i, args, {}));
         return result(i, t);
@@ -260,9 +260,9 @@ class KernelVerifier {
       case KKind::If: GK_CHECK(expect(i, args, {DType::Bool})); return nested(i, 1, 2);
       case KKind::For:
         GK_CHECK(expect(i, args, {DType::I64, DType::I64, DType::I64}));
-        if (i.axis < 0 || i.axis >= static_cast<int>(k_.locals.size()) ||
-            k_.locals[static_cast<size_t>(i.axis)].dtype != DType::I64)
-          return bad_inst(i, fmt::format("no i64 local {}", i.axis));
+        if (i.local < 0 || i.local >= static_cast<int>(k_.locals.size()) ||
+            k_.locals[static_cast<size_t>(i.local)].dtype != DType::I64)
+          return bad_inst(i, fmt::format("no i64 local {}", i.local));
         return nested(i, 1, 1);
       case KKind::While: GK_CHECK(expect(i, args, {})); return nested(i, 2, 2);
       case KKind::Break:
@@ -277,12 +277,12 @@ class KernelVerifier {
     GK_CHECK(expect(i, args, {}));
     if (!epilogue_) return bad_inst(i, "outside the epilogue");
     if (k_.kind == Kernel::Kind::MatMul) {
-      if (i.axis != 0) return bad_inst(i, fmt::format("no reduction {}", i.axis));
+      if (i.reduction != 0) return bad_inst(i, fmt::format("no reduction {}", i.reduction));
       return result(i, k_.matmul.accumulator);
     }
-    if (i.axis < 0 || i.axis >= static_cast<int>(k_.reductions.size()))
-      return bad_inst(i, fmt::format("no reduction {}", i.axis));
-    const KReduction& r = k_.reductions[static_cast<size_t>(i.axis)];
+    if (i.reduction < 0 || i.reduction >= static_cast<int>(k_.reductions.size()))
+      return bad_inst(i, fmt::format("no reduction {}", i.reduction));
+    const KReduction& r = k_.reductions[static_cast<size_t>(i.reduction)];
     return result(i, r.op == ReduceOp::ArgMin || r.op == ReduceOp::ArgMax ? DType::I64 : r.accumulator);
   }
 

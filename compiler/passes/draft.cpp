@@ -86,9 +86,9 @@ class Finisher {
     const bool at_store = epilogue || d_.kernel.kind == ir::Kernel::Kind::Map;
     each(b, [&](KInst& i) {
       switch (i.kind) {
-        case KKind::Load: use(i.axis, true, false, at_store, false); break;
-        case KKind::Store: use(i.axis, false, true, true, false); break;
-        case KKind::Gather: use(i.axis, true, false, false, true); break;
+        case KKind::Load: use(i.use, true, false, at_store, false); break;
+        case KKind::Store: use(i.use, false, true, true, false); break;
+        case KKind::Gather: use(i.use, true, false, false, true); break;
         case KKind::LoadIndexed: i.param = indexed(d_.indexed[static_cast<size_t>(i.param)]); break;
         default: break;
       }
@@ -258,7 +258,7 @@ class Finisher {
 
   // A sum of scaled axes, whose last instruction keeps the number that its users know.
   void index(const KInst& from, std::vector<KInst>& out) {
-    const DraftAccess& a = d_.accesses[static_cast<size_t>(from.axis)];
+    const DraftAccess& a = d_.accesses[static_cast<size_t>(from.use)];
     const std::vector<KSize> scale = strides(a.coefs);
     int sum = -1;
     for (size_t k = 0; k < scale.size(); ++k) {
@@ -302,16 +302,16 @@ class Finisher {
         case KKind::AxisIndex: index(i, out); continue;
         case KKind::ScalarParam: i.param = scalar_params_[static_cast<size_t>(i.param)]; break;
         case KKind::Gather: {
-          const DraftAccess& a = d_.accesses[static_cast<size_t>(i.axis)];
+          const DraftAccess& a = d_.accesses[static_cast<size_t>(i.use)];
           i.size = KSize::dynamic(number(a.gather_size));
           i.stride = a.gather_stride == 1 ? KSize::fixed(1) : KSize::dynamic(number(a.gather_stride));
-          i.access = access(i.axis);
+          i.access = access(i.use);
           i.axis = a.gather_axis;
           break;
         }
         case KKind::Load:
         case KKind::Store:
-          i.access = access(i.axis);
+          i.access = access(i.use);
           i.axis = -1;
           break;
         default: break;

@@ -124,7 +124,7 @@ std::shared_ptr<const ir::Kernel> search(DType t) {
 
   block = &k->epilogue;
   KInst& found = add(KKind::ReduceResult, DType::I64, {});
-  found.axis = 0;
+  found.reduction = 0;
   const int index = found.result;
   const int n = count();
   const int there = compute(Op::Lt, {index, n}, DType::Bool);

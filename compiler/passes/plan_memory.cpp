@@ -362,9 +362,9 @@ class Planner {
     const std::vector<int64_t> coefs(d.axes.size(), 1);
     d.accesses = {{s.buffers[0].buffer, 0, coefs}, {s.buffers[1].buffer, 0, coefs}};
     ir::KInst get, put;
-    get.kind = ir::KKind::Load, get.dtype = put.dtype = b.dtype, get.axis = 0,
+    get.kind = ir::KKind::Load, get.dtype = put.dtype = b.dtype, get.use = 0,
     get.result = d.kernel.num_values++;
-    put.kind = ir::KKind::Store, put.axis = 1, put.args = {get.result};
+    put.kind = ir::KKind::Store, put.use = 1, put.args = {get.result};
     d.kernel.body.insts.push_back(std::move(get));
     d.kernel.body.insts.push_back(std::move(put));
     s = finish(std::move(d), l_.buffers);

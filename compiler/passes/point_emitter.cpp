@@ -97,7 +97,7 @@ int PointEmitter::cast(int ssa, DType to) {
 int PointEmitter::reduce_result(int k, DType t) {
   KInst i;
   i.kind = KKind::ReduceResult;
-  i.axis = k;
+  i.reduction = k;
   i.dtype = t;
   return emit(std::move(i));
 }
@@ -184,7 +184,7 @@ int PointEmitter::index(const Coord& c) {
     KInst i;
     i.kind = KKind::AxisIndex;
     i.dtype = DType::I64;
-    i.axis = static_cast<int>(d_.accesses.size()) - 1;
+    i.use = static_cast<int>(d_.accesses.size()) - 1;
     it->second = emit(std::move(i));
   }
   return it->second;
@@ -208,7 +208,7 @@ int PointEmitter::load(int buffer, const Coord& at) {
   }
   d_.accesses.push_back({buffer, at.offset, {at.coefs.begin(), at.coefs.end() - 1}});
   i.kind = KKind::Load;
-  i.axis = static_cast<int>(d_.accesses.size()) - 1;
+  i.use = static_cast<int>(d_.accesses.size()) - 1;
   return emitted_[k] = emit(std::move(i));
 }
 
@@ -218,7 +218,7 @@ void PointEmitter::store(int buffer, const Shape& shape, int p, int ssa, Span sp
   KInst i;
   i.kind = KKind::Store;
   i.dtype = (*source_.buffers)[static_cast<size_t>(buffer)].dtype;
-  i.axis = static_cast<int>(d_.accesses.size()) - 1;
+  i.use = static_cast<int>(d_.accesses.size()) - 1;
   i.args = {ssa};
   i.span = span;
   emit(std::move(i));
@@ -379,7 +379,7 @@ int PointEmitter::take(const Node& n, int p) {
   KInst i;
   i.kind = KKind::Gather;
   i.dtype = type_of(x);
-  i.axis = static_cast<int>(d_.accesses.size()) - 1;
+  i.use = static_cast<int>(d_.accesses.size()) - 1;
   i.args = {i64};
   i.span = n.span;
   return emit(std::move(i));
@@ -418,14 +418,14 @@ bool PointEmitter::loop(const Node& n, ValueId v, int p) {
   const auto get = [&](int slot) {
     KInst i;
     i.kind = KKind::VarGet;
-    i.axis = slot;
+    i.local = slot;
     i.dtype = d_.kernel.locals[static_cast<size_t>(slot)].dtype;
     return emit(std::move(i));
   };
   const auto set = [&](int slot, int ssa) {
     KInst i;
     i.kind = KKind::VarSet;
-    i.axis = slot;
+    i.local = slot;
     i.dtype = d_.kernel.locals[static_cast<size_t>(slot)].dtype;
     i.args = {ssa};
     emit(std::move(i));
@@ -468,7 +468,7 @@ bool PointEmitter::loop(const Node& n, ValueId v, int p) {
   });
   KInst i;
   i.kind = KKind::For;
-  i.axis = counter;
+  i.local = counter;
   i.dtype = DType::I64;
   i.args = {zero, trips, one};
   i.blocks.push_back(std::move(inner));

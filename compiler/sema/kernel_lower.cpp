@@ -285,13 +285,13 @@ int KernelBuilder::new_local(DType t, std::string name) {
 
 int KernelBuilder::get(int local, Span span) {
   ir::KInst i = inst(ir::KKind::VarGet, kernel_->locals[static_cast<size_t>(local)].dtype, span);
-  i.axis = local;
+  i.local = local;
   return emit(std::move(i));
 }
 
 void KernelBuilder::set(int local, int ssa, Span span) {
   ir::KInst i = inst(ir::KKind::VarSet, kernel_->locals[static_cast<size_t>(local)].dtype, span);
-  i.axis = local;
+  i.local = local;
   i.args = {ssa};
   emit(std::move(i));
 }

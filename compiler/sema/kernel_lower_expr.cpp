@@ -225,7 +225,7 @@ Result<Operand> KernelBuilder::lower_logic(const Expr& e) {
   ir::KInst i = inst(ir::KKind::If, DType::Bool, e.span);
   i.args = {a};
   ir::KInst put = inst(ir::KKind::VarSet, DType::Bool, e.span);
-  put.axis = result;
+  put.local = result;
   put.args = {b};
   right->insts.push_back(std::move(put));
   i.blocks.push_back(is_and ? std::move(right) : std::make_unique<ir::KBlock>());
@@ -395,7 +395,7 @@ Result<Operand> KernelBuilder::lower_if_value(const IfParts& p) {
   int result = new_local(t, "if");
   auto put = [&](ir::KBlock& block, int ssa) {
     ir::KInst i = inst(ir::KKind::VarSet, t, p.span);
-    i.axis = result;
+    i.local = result;
     i.args = {ssa};
     block.insts.push_back(std::move(i));
   };

@@ -342,7 +342,7 @@ Result<void> KernelBuilder::lower_for(const Stmt& s) {
   GK_TRY(int last, bound(*s.rhs->rhs, to));
   int local = new_local(DType::I64, s.name);
   ir::KInst loop = inst(ir::KKind::For, DType::I64, s.span);
-  loop.axis = local;
+  loop.local = local;
   loop.args = {first, last, constant(Scalar::of_int(1), s.rhs->span)};
   ++loop_depth_;
   scopes_.emplace_back();

@@ -27,10 +27,6 @@ int Trace::slot_of(const StoragePtr& s) {
   return slot;
 }
 
-void Trace::note(std::vector<StoragePtr>& list, const StoragePtr& s) {
-  if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
-}
-
 Trace::Cell& Trace::cell_of(ArrayData& a) {
   const auto [it, fresh] = cell_index_.try_emplace(&a, cells_.size());
   if (fresh) {
@@ -52,7 +48,7 @@ ir::ValueId Trace::value_of(ArrayData& a) {
   if (!a.storage) return a.trace == id_ ? a.pending : -1;
   const StoragePtr& s = a.storage;
   if (auto it = values_.find(s.get()); it != values_.end() && s->owner == &a) return it->second;
-  note(reads_, s);
+  reads_.add(s);
   if (!building_) return -1;
   if (auto it = inputs_.find(s.get()); it != inputs_.end()) return it->second;
   ir::Node node;
@@ -94,7 +90,7 @@ void Trace::wait(const ArrayPtr& a) {
 }
 
 bool Trace::empty() const {
-  if (!writes_.empty() || nodes_ > 0) return false;
+  if (!writes_.list.empty() || nodes_ > 0) return false;
   for (const auto& w : pending_)
     if (auto a = w.lock(); a && !a->storage && a->trace == id_) return false;
   return true;
@@ -109,7 +105,7 @@ void Trace::adopt(const ArrayPtr& a, ir::ValueId v) {
 }
 
 void Trace::set_written(const StoragePtr& s, ir::ValueId v) {
-  note(writes_, s);
+  writes_.add(s);
   if (building_) slot_of(s);
   values_[s.get()] = v;
 }
@@ -158,9 +154,16 @@ ir::ValueId Trace::param(const Scalar& s, Span span, int32_t from) {
   return v;
 }
 
-Result<ir::ValueId> Trace::append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span) {
-  ++nodes_;
-  return ir::append(module(), *region_, op, std::move(operands), std::move(attrs), span);
+Result<ir::ValueId> Trace::append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs,
+                                  const ir::Type& type, Span span) {
+  if (std::any_of(operands.begin(), operands.end(), [](ir::ValueId v) { return v < 0; }))
+    return fail(ErrorKind::Internal, "E0901", "an operand that is no value here", span);
+  ir::Node node;
+  node.op = op;
+  node.operands = std::move(operands);
+  node.attrs = std::move(attrs);
+  node.span = span;
+  return append_node(std::move(node), {type})[0];
 }
 
 std::vector<ir::ValueId> Trace::append_node(ir::Node node, const std::vector<ir::Type>& results) {
@@ -181,14 +184,15 @@ std::vector<ArrayPtr> Trace::live_since(ir::ValueId first) const {
 }
 
 Trace::Written Trace::written() const {
-  Written w{values_, writes_, {}};
+  Written w{values_, writes_.list, {}};
   for (const Cell& c : cells_) w.cells.push_back(c.now);
   return w;
 }
 
 void Trace::restore(Written w) {
   values_ = std::move(w.values);
-  writes_ = std::move(w.list);
+  writes_ = {};
+  for (const StoragePtr& s : w.list) writes_.add(s);
   for (size_t i = 0; i < cells_.size(); ++i) cells_[i].now = i < w.cells.size() ? w.cells[i] : -1;
 }
 
@@ -206,7 +210,7 @@ Unit Trace::take() {
 
 Unit Trace::take(const std::vector<ArrayPtr>& results) {
   Unit unit;
-  for (const auto& s : writes_) {
+  for (const auto& s : writes_.list) {
     int slot = slot_of(s);
     module_.slots[static_cast<size_t>(slot)].is_output = true;
     module_.outputs.push_back({values_[s.get()], slot});

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/sema/effects.h"
@@ -58,13 +59,15 @@ class Trace {
   const std::vector<int32_t>& scalar_sources() const { return scalar_sources_; }
 
   size_t num_nodes() const { return nodes_; }
-  Result<ir::ValueId> append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs, Span span);
+  /// A node of one result, whose type is known.
+  Result<ir::ValueId> append(ir::Op op, std::vector<ir::ValueId> operands, ir::Attrs attrs,
+                             const ir::Type& type, Span span);
   /// A node whose result types are given (loops, kernel calls).
   std::vector<ir::ValueId> append_node(ir::Node node, const std::vector<ir::Type>& results);
   bool empty() const;  // nothing to write, and no array waiting for a home
 
-  const std::vector<StoragePtr>& reads() const { return reads_; }
-  const std::vector<StoragePtr>& writes() const { return writes_; }
+  const std::vector<StoragePtr>& reads() const { return reads_.list; }
+  const std::vector<StoragePtr>& writes() const { return writes_.list; }
 
   struct Cell {
     ArrayPtr array;
@@ -100,7 +103,14 @@ class Trace {
 
  private:
   int slot_of(const StoragePtr& s);
-  void note(std::vector<StoragePtr>& list, const StoragePtr& s);
+  /// The storages that are read, or written, in the order of the first time.
+  struct Touched {
+    std::vector<StoragePtr> list;
+    std::unordered_set<const Storage*> known;
+    void add(const StoragePtr& s) {
+      if (known.insert(s.get()).second) list.push_back(s);
+    }
+  };
   void wait(const ArrayPtr& a);  // for a home
   bool made_here(const ArrayData& a) const { return !a.storage && a.trace == id_; }
   Cell& cell_of(ArrayData& a);
@@ -118,7 +128,7 @@ class Trace {
   std::unordered_map<Storage*, int> slot_index_;
   std::unordered_map<Storage*, ir::ValueId> inputs_;  // the value before any write here
   std::unordered_map<Storage*, ir::ValueId> values_;  // the value now, of storages written here
-  std::vector<StoragePtr> reads_, writes_;
+  Touched reads_, writes_;
   std::vector<int32_t> scalar_sources_;
   std::vector<std::weak_ptr<ArrayData>> pending_;
   Trace* around_ = nullptr;

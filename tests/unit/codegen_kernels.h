@@ -128,11 +128,11 @@ class KernelBuilder {
   }
   int get(int l) {
     KInst& i = inst(KKind::VarGet, k_->locals[static_cast<size_t>(l)].dtype, {});
-    i.axis = l;
+    i.local = l;
     return i.result;
   }
   void set(int l, int v) {
-    inst(KKind::VarSet, k_->locals[static_cast<size_t>(l)].dtype, {v}, false).axis = l;
+    inst(KKind::VarSet, k_->locals[static_cast<size_t>(l)].dtype, {v}, false).local = l;
   }
   void nested(KInst head, std::vector<std::function<int()>> bodies) {
     for (auto& make : bodies) {
@@ -154,7 +154,7 @@ class KernelBuilder {
   void for_(int l, int from, int to, int step, std::function<void()> body) {
     KInst i;
     i.kind = KKind::For;
-    i.axis = l;
+    i.local = l;
     i.args = {from, to, step};
     nested(std::move(i), {[&] { return body(), -1; }});
   }
@@ -174,7 +174,7 @@ class KernelBuilder {
   }
   int result(int r, DType t) {
     KInst& i = inst(KKind::ReduceResult, t, {});
-    i.axis = r;
+    i.reduction = r;
     return i.result;
   }
   std::shared_ptr<ir::Kernel> take() {

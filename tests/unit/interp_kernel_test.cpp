@@ -119,27 +119,27 @@ TEST(InterpKernel, control_flow) {
     %3: i64 = const {value=i64 3}
     %4: i64 = add %0, %1
     %5: i64 = const {value=i64 0}
-    set i64 %4 {axis=0}
-    set i64 %5 {axis=1}
+    set i64 %4 {local=0}
+    set i64 %5 {local=1}
     while do {
-      %6: i64 = get {axis=0}
+      %6: i64 = get {local=0}
       %7: bool = not_equal %6, %1
       result %7
     } then {
-      %8: i64 = get {axis=0}
+      %8: i64 = get {local=0}
       %9: i64 = bitwise_and %8, %1
       %10: bool = equal %9, %1
       if %10 do {
         %11: i64 = multiply %8, %3
         %12: i64 = add %11, %1
-        set i64 %12 {axis=0}
+        set i64 %12 {local=0}
       } then {
         %13: i64 = right_shift %8, %1
-        set i64 %13 {axis=0}
+        set i64 %13 {local=0}
       }
-      %14: i64 = get {axis=1}
+      %14: i64 = get {local=1}
       %15: i64 = add %14, %1
-      set i64 %15 {axis=1}
+      set i64 %15 {local=1}
       %16: i64 = const {value=i64 7}
       %17: bool = equal %15, %16
       if %17 do {
@@ -148,19 +148,19 @@ TEST(InterpKernel, control_flow) {
     }
     %18: i64 = const {value=i64 10}
     %19: i64 = const {value=i64 -3}
-    for %18, %5, %19 {axis=2} do {
-      %20: i64 = get {axis=2}
+    for %18, %5, %19 {local=2} do {
+      %20: i64 = get {local=2}
       %21: i64 = const {value=i64 7}
       %22: bool = equal %20, %21
       if %22 do {
         continue
       }
-      %23: i64 = get {axis=1}
+      %23: i64 = get {local=1}
       %24: i64 = const {value=i64 100}
       %25: i64 = add %23, %24
-      set i64 %25 {axis=1}
+      set i64 %25 {local=1}
     }
-    %26: i64 = get {axis=1}
+    %26: i64 = get {local=1}
     store_indexed i64 %0, %26 {param=0, unchecked}
   }
 })",

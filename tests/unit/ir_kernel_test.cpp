@@ -32,11 +32,11 @@ const char* const kTexts[] = {
     %3: i64 = const {value=i64 1}
     %4: f32 = scalar {param=1}
     %5: i32 = cast %4
-    set i32 %5 {axis=1}
-    for %0, %2, %3 {axis=0} do {
-      %6: i32 = get {axis=1}
+    set i32 %5 {local=1}
+    for %0, %2, %3 {local=0} do {
+      %6: i32 = get {local=1}
       %7: i32 = remainder %6, %5 @0:12-30
-      set i32 %7 {axis=1}
+      set i32 %7 {local=1}
       %8: bool = less %7, %5
       if %8 do {
         break
@@ -45,13 +45,13 @@ const char* const kTexts[] = {
       }
     }
     while do {
-      %9: i32 = get {axis=1}
+      %9: i32 = get {local=1}
       %10: bool = greater %9, %5
       result %10
     } then {
-      %11: i32 = get {axis=1}
+      %11: i32 = get {local=1}
       %12: i32 = subtract %11, %5
-      set i32 %12 {axis=1}
+      set i32 %12 {local=1}
     }
     %13: i32 = load_indexed %0, %1 {param=0}
     store_indexed i32 %0, %1, %13 {param=0, unchecked}
@@ -78,8 +78,8 @@ const char* const kTexts[] = {
   reduction sum %6: f32 in f32
   reduction argmax %2: f32 in i64
   epilogue {
-    %7: f32 = reduce_result {axis=0}
-    %8: i64 = reduce_result {axis=1}
+    %7: f32 = reduce_result {reduction=0}
+    %8: i64 = reduce_result {reduction=1}
     store f32 %7 {param=1, strides=[1], offset=0}
   }
 }
@@ -93,7 +93,7 @@ const char* const kTexts[] = {
   values 2
   matmul f16 in f32 a {param=0, strides=[4, 0, 1], offset=0} b {param=1, strides=[0, 1, 8], offset=0}
   epilogue {
-    %0: f32 = reduce_result {axis=0}
+    %0: f32 = reduce_result {reduction=0}
     %1: f16 = cast %0
     store f16 %1 {param=2, strides=[8, 1], offset=0}
   }
@@ -200,7 +200,7 @@ TEST(IrKernel, verify_catches_each_breakage) {
   EXPECT_EQ(broken([](Kernel& k) { k.body.insts[0].kind = KKind::Break; }), "break: outside a loop");
   EXPECT_EQ(broken([](Kernel& k) { k.body.insts[0].kind = KKind::ReduceResult; }),
             "reduce_result: outside the epilogue");
-  EXPECT_EQ(broken([](Kernel& k) { k.body.insts[0].kind = KKind::VarGet; }), "get: no local 0");
+  EXPECT_EQ(broken([](Kernel& k) { k.body.insts[0].kind = KKind::VarGet; }), "get: no local -1");
   EXPECT_EQ(broken([](Kernel& k) { k.body.result = 0; }), "a block other than a condition has a result");
 }
 

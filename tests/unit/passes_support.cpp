@@ -378,9 +378,9 @@ class Machine {
       case KKind::ScalarParam: r = values_[static_cast<size_t>(i.param)]; break;
       case KKind::AxisIndex: r = Scalar::of_int(at[static_cast<size_t>(i.axis)]); break;
       case KKind::Cast: r = arg(i, 0).cast(i.dtype); break;
-      case KKind::ReduceResult: r = reduced_[static_cast<size_t>(i.axis)]; break;
-      case KKind::VarGet: r = vars_[static_cast<size_t>(i.axis)]; break;
-      case KKind::VarSet: vars_[static_cast<size_t>(i.axis)] = arg(i, 0); return;
+      case KKind::ReduceResult: r = reduced_[static_cast<size_t>(i.reduction)]; break;
+      case KKind::VarGet: r = vars_[static_cast<size_t>(i.local)]; break;
+      case KKind::VarSet: vars_[static_cast<size_t>(i.local)] = arg(i, 0); return;
       case KKind::Compute: {
         std::vector<Scalar> args;
         for (size_t k = 0; k < i.args.size(); ++k) args.push_back(arg(i, k));
@@ -411,7 +411,7 @@ class Machine {
       }
       case KKind::For:
         for (int64_t v = arg(i, 0).i; v < arg(i, 1).i; v += arg(i, 2).i) {
-          vars_[static_cast<size_t>(i.axis)] = Scalar::of_int(v);
+          vars_[static_cast<size_t>(i.local)] = Scalar::of_int(v);
           block(*i.blocks[0], at);
         }
         return;
