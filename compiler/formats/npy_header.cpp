@@ -51,12 +51,8 @@ class Parser {
   }
 
  private:
-  Failure bad(const std::string& what) const {
-    return fail(io_error("E1002", "read", where_, what));
-  }
-  Failure unsupported(const std::string& what) const {
-    return fail(io_error("E1003", "read", where_, what));
-  }
+  Failure bad(const std::string& what) const { return fail(io_error("E1002", "read", where_, what)); }
+  Failure unsupported(const std::string& what) const { return fail(io_error("E1003", "read", where_, what)); }
   void skip() {
     while (at_ < text_.size() && std::string_view(" \t\r\n\f").find(text_[at_]) != std::string_view::npos)
       ++at_;

@@ -45,7 +45,7 @@ Result<ArrayPtr> Evaluator::emit(ir::Op op, const std::vector<ArrayPtr>& operand
     ids.push_back(id);
   }
   if (!running()) return trace_->pending(std::move(type), -1);
-  auto v = trace_->append(op, std::move(ids), std::move(attrs), type, span);
+  auto v = trace_->append(op, std::move(ids), std::move(attrs), type, as_called(span));
   if (!v) return fail(std::move(v.error()).at(span));
   return trace_->pending(std::move(type), *v);
 }

@@ -260,7 +260,7 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
   const ir::RegionForm form = ir::region_form(op);
   ir::Node node;
   node.op = op;
-  node.span = span;
+  node.span = as_called(span);
   node.operands = {condition};
   std::vector<ArrayPtr> written;
   for (size_t b = 0; b < bodies.size(); ++b) {

@@ -14,11 +14,14 @@
 #include <unordered_set>
 #include <vector>
 
+#include "compiler/sema/call.h"
 #include "compiler/sema/captured_calls.h"
 #include "compiler/sema/changes.h"
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/effects.h"
+#include "compiler/sema/eval_options.h"
 #include "compiler/sema/held_numbers.h"
+#include "compiler/sema/index_plan.h"
 #include "compiler/sema/kernel_lower.h"
 #include "compiler/sema/library.h"
 #include "compiler/sema/prologue.h"
@@ -34,25 +37,6 @@ std::optional<std::string> compared(const Value& v, const std::string& text, std
 /// "i64(item(x))": `text`, which is `v`, as a host integer. `v` is a number or an array of one.
 std::string as_host_integer(const Value& v, const std::string& text);
 
-struct EvalOptions {
-  std::vector<std::string> args;
-  std::map<std::string, std::string> defines;  // -D: const overrides
-  bool seeded = false;
-  uint64_t seed = 0;
-  bool unchecked = false;
-  /// Finds an imported file; `from` is the import statement. Errors: E0410.
-  struct ImportedFile {
-    std::string id;  // one for each file, however it is reached
-    std::function<Result<std::string>()> read;
-  };
-  std::function<Result<ImportedFile>(const std::string& path, Span from)> importer;
-  /// Told once for each line: what the program does is allowed, but hardly meant.
-  std::function<void(const Error&)> warn;
-  std::function<bool()> interrupted;  // asked while checking; running asks Effects
-  int64_t max_capture_nodes = 200'000;
-  int64_t max_eager_nodes = 4'000;  // flush a longer trace early
-};
-
 /// Checking a program ends at so many errors.
 inline constexpr size_t kMostErrors = 1000;
 /// What a name is expected to stand for where it is written.
@@ -60,26 +44,8 @@ enum class Meant : uint8_t { Value, Call, Type, Place };
 
 enum class Flow : uint8_t { Next, Break, Continue, Return };
 
-struct Builtin;
 struct Typed;
 struct Typing;
-
-/// A call's arguments after evaluation.
-struct CallArg {
-  std::string name;
-  Value value;
-  Span span{};
-  Value* place = nullptr;             // `mut` …
-  std::shared_ptr<Aggregate> within;  // … and what keeps it
-  bool is_mut = false;
-  std::shared_ptr<const Value> given;  // what was written, where `value` was held since
-};
-struct Call {
-  std::string callee;
-  Span span{}, callee_span{};
-  std::vector<CallArg> args;
-  const Builtin* builtin = nullptr;  // where it is one's
-};
 
 class CallKey;
 class Observation;
@@ -331,20 +297,6 @@ class Evaluator {
   Result<void> check_places(const ScopePtr& scope, Span span) const;
 
   // indexing (index.cpp)
-  struct IndexPlan {
-    Shape starts, steps;
-    ir::Dims extents;           // of the slice, one per axis of the array
-    std::vector<int> dropped;   // axes indexed by a number
-    std::vector<int> new_axes;  // positions in the result where `new` stands
-    bool whole = true;          // selects everything
-    bool known = true;
-    bool unknown = false;  // an index is not known before running: neither is the form of what it gives
-    // advanced: one integer array or 0-d device index on one axis, or a mask over the leading axes
-    int take_axis = -1;
-    ArrayPtr take_index;
-    ArrayPtr mask;
-    ir::Dims result;  // after dropping and inserting
-  };
   Result<IndexPlan> plan_index(const Value& base, const syntax::Expr& e, const ScopePtr& scope);
   Result<ArrayPtr> apply_slice(const ArrayPtr& a, const IndexPlan& p, Span span);
   Result<Value> index_first(const Value& v, int64_t i, Span span);  // x[i] of an array or list
@@ -419,6 +371,8 @@ class Evaluator {
   /// What beside values decides what work becomes.
   uint32_t manner() const;
   bool rolling() const { return rolling_ > 0; }
+  /// Where an operation stands for those who hear of it: of the library's, the call in the program.
+  Span as_called(Span span) const { return library_call_.valid() ? library_call_ : span; }
   /// Something is done that a call cannot be spared: printing, files, launches.
   void note_outside();
   int64_t num_outside() const { return outside_; }
@@ -511,6 +465,7 @@ class Evaluator {
   std::map<std::string, Defined> defined_;  // at the top level of the file being checked
   SharedCalls shared_calls_;
   int64_t outside_ = 0;
+  Span library_call_{};  // the outermost one that is followed
   CapturedCalls captured_;
   std::unique_ptr<Sites> sites_;
   Observation* observed_ = nullptr;      // the innermost one

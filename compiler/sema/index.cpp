@@ -32,7 +32,7 @@ Clamped clamp_slice(std::optional<int64_t> start, std::optional<int64_t> stop, i
 
 }  // namespace
 
-Result<Evaluator::IndexPlan> Evaluator::plan_index(const Value& base, const Expr& e, const ScopePtr& scope) {
+Result<IndexPlan> Evaluator::plan_index(const Value& base, const Expr& e, const ScopePtr& scope) {
   const ir::Type& t = base.array->type;
   IndexPlan p;
   int consumed = 0, ellipses = 0;

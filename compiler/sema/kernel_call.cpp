@@ -202,7 +202,7 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
   if (!num_elements(attrs.shape))
     return fail(ErrorKind::Shape, "E0307", "the kernel's extents have a product over 2^63", call.span);
   node.op = ir::Op::KernelCall;
-  node.span = call.span;
+  node.span = as_called(call.span);
   for (const auto& x : lowered->extent_params)
     node.operands.push_back(trace_->param(
         Scalar::of_int(args[static_cast<size_t>(x.param)].type.dims[static_cast<size_t>(x.axis)].value),

@@ -109,7 +109,9 @@ Result<Value> Evaluator::call_library(Call& call) {
   if (!callable)
     return fail(ErrorKind::Internal, "E0901", fmt::format("the library has no `{}`", call.callee), call.span);
   const size_t known = errors_.size();
+  const Span outer = std::exchange(library_call_, as_called(call.span));
   auto r = call_fn(*callable, call);
+  library_call_ = outer;
   // What follows from the first mistake in a definition is no mistake of the call.
   bool told = false;
   for (size_t i = known; i < errors_.size();) {

@@ -331,7 +331,7 @@ Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t l
   std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
   ir::Node loop;
   loop.op = ir::Op::Loop;
-  loop.span = s.span;
+  loop.span = as_called(s.span);
   loop.operands = std::move(initial);
   const auto around = isolate(m, inner);
   loop.operands.insert(loop.operands.end(), around.begin(), around.end());

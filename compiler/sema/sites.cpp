@@ -128,39 +128,47 @@ const Value& Sites::number(int32_t at) const {
   return i < leaves_.numbers.size() ? *leaves_.numbers[i] : numbers_[i - leaves_.numbers.size()];
 }
 
-Value Sites::result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh,
-                    size_t& next) const {
-  if (v.is_scalar() && v.scalar.origin()) return number(v.scalar.origin()->at);
-  Value r = v;
+void Sites::result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next,
+                   Value& made) const {
+  if (v.kind == VKind::None || v.is_unknown()) {
+    made.kind = v.kind;
+    return;
+  }
+  if (v.is_scalar() && v.scalar.origin()) {
+    made = number(v.scalar.origin()->at);
+    return;
+  }
+  made = v;
   if (v.is_array()) {
-    r.array = std::make_shared<ArrayData>(*v.array);
-    r.array->storage = fresh[static_cast<size_t>(w.results[next++])];
-    r.array->storage->owner = r.array.get();
+    made.array = std::make_shared<ArrayData>(*v.array);
+    made.array->storage = fresh[static_cast<size_t>(w.results[next++])];
+    made.array->storage->owner = made.array.get();
   }
   if (v.is_aggregate()) {
-    r.items = std::make_shared<Aggregate>(*v.items);
-    for (auto& i : r.items->items) i = result(w, i, fresh, next);
+    made.items = std::make_shared<Aggregate>(*v.items);
+    for (size_t i = 0; i < v.items->items.size(); ++i)
+      result(w, v.items->items[i], fresh, next, made.items->items[i]);
   }
-  return r;
 }
 
-Result<Value> Sites::repeat(const KnownWork& w, Span span) {
+Result<void> Sites::repeat(const KnownWork& w, Span span, Value& made) {
   Given g = given(w);
   Effects& effects = *ev_.effects();
   auto done = effects.run_kept(w.program, g.slots, g.scalars, span);
   if (done && effects.sync_every_statement()) done = effects.synchronize();
   if (!done) return fail(std::move(done.error()).at(span));
   size_t next = 0;
-  Value made = result(w, w.result, g.fresh, next);
+  result(w, w.result, g.fresh, next, made);
   give_back(std::move(g));
-  return made;
+  return {};
 }
 
 Result<void> Sites::compare(const KnownWork& w,
                             const std::function<Result<const Value*>(Observation&)>& evaluate, Span span) {
   const Given g = given(w);
   size_t next = 0;
-  const Value expected = result(w, w.result, g.fresh, next);
+  Value expected;
+  result(w, w.result, g.fresh, next, expected);
   Observation seen(ev_, w, g);
   GK_TRY(const Value* now, evaluate(seen));
   const char* what = seen.difference();
@@ -250,15 +258,16 @@ Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope) {
           return given_by(s, scope);
         },
         s.span);
-  GK_TRY(auto result, repeat(*w, s.span));
+  Value made;
+  GK_CHECK(repeat(*w, s.span, made));
   ev_.changes_.clear();
   if (s.kind == StmtKind::Let) {
     const auto& b = s.bindings[0];
     auto var = ev_.declare(s, b);
-    var->value = std::move(result);
+    var->value = std::move(made);
     scope->names[b.name] = std::move(var);
   } else if (s.kind == StmtKind::Assign && !s.elementwise) {
-    ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(result), s);
+    ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(made), s);
   }
   return {};
 }
@@ -292,8 +301,11 @@ Result<Value> Sites::call(Span definition, const Inputs& inputs,
   const auto here = site(What::Definition, definition);
   if (!worth_it(*here)) return evaluate();
   if (const KnownWork* w = find(*here, inputs)) {
-    if (!compares()) return repeat(*w, definition);
     Value made;
+    if (!compares()) {
+      GK_CHECK(repeat(*w, definition, made));
+      return made;
+    }
     GK_CHECK(compare(
         *w,
         [&](Observation&) -> Result<const Value*> {
@@ -310,15 +322,15 @@ Result<Value> Sites::call(Span definition, const Inputs& inputs,
   return r;
 }
 
-Result<std::optional<Value>> Sites::call_again(Span definition, const Inputs& inputs) {
+Result<bool> Sites::call_again(Span definition, const Inputs& inputs, Value& made) {
   const auto here = site(What::Definition, definition);
   const bool known = here->runs > 0 && !here->hopeless() && !here->known.empty() &&
                      ev_.effects()->keeps_work() && ev_.trace().empty();
-  if (!known || (gk::options().stress && repeats_ % 2 == 0)) return std::nullopt;
+  if (!known || (gk::options().stress && repeats_ % 2 == 0)) return false;
   const KnownWork* w = find(*here, inputs);
-  if (!w) return std::nullopt;
-  GK_TRY(auto made, repeat(*w, definition));
-  return std::optional(std::move(made));
+  if (!w) return false;
+  GK_CHECK(repeat(*w, definition, made));
+  return true;
 }
 
 Result<Value> Sites::repeat_capture(const KnownWork& w, const syntax::Expr& e,

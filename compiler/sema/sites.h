@@ -16,7 +16,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -41,8 +40,8 @@ class Sites {
   /// A call by the host program of the function or kernel `definition`, which `evaluate` follows.
   Result<Value> call(Span definition, const Inputs& arguments,
                      const std::function<Result<Value>()>& evaluate);
-  /// The same where it runs from what is kept; nothing, and nothing has happened: it has to be called.
-  Result<std::optional<Value>> call_again(Span definition, const Inputs& arguments);
+  /// The same where it runs from what is kept. False, and nothing has happened: it has to be called.
+  Result<bool> call_again(Span definition, const Inputs& arguments, Value& made);
   /// How often something ran from what was kept.
   int64_t repeats() const { return repeats_; }
 
@@ -70,8 +69,10 @@ class Sites {
   Given given(const KnownWork& w);
   void give_back(Given g);
   const Value& number(int32_t at) const;
-  Value result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next) const;
-  Result<Value> repeat(const KnownWork& w, Span span);
+  /// `made` is none, or what the work gives, `v` of it.
+  void result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next,
+              Value& made) const;
+  Result<void> repeat(const KnownWork& w, Span span, Value& made);
   /// `given` is what the place gave, where it gives something.
   Result<void> compare(const KnownWork& w, const std::function<Result<const Value*>(Observation&)>& evaluate,
                        Span span);

@@ -20,11 +20,11 @@ bool is_same(const TensorImpl& a, const TensorImpl& b) {
 
 Result<void> Arguments::take(const std::vector<api::Value>& args, const std::vector<syntax::Param>& params,
                              Span span) {
-  values().reserve(args.size());
+  std::vector<sema::Value>& made = values();
+  made.resize(args.size());
   for (size_t i = 0; i < args.size(); ++i) {
-    auto v = value(args[i], params[i].name, params[i].is_mut);
-    if (!v) return fail(std::move(v.error()).at(params[i].span));
-    values().push_back(std::move(*v));
+    auto done = value(args[i], params[i].name, params[i].is_mut, made[i]);
+    if (!done) return fail(std::move(done.error()).at(params[i].span));
   }
   if (auto apart = check_overlap(); !apart) return fail(std::move(apart.error()).at(span));
   return {};
@@ -43,15 +43,22 @@ std::vector<sema::StoragePtr> Arguments::storages() const {
   return out;
 }
 
-Result<sema::Value> Arguments::value(const api::Value& v, const std::string& name, bool is_mut) {
+Result<void> Arguments::value(const api::Value& v, const std::string& name, bool is_mut, sema::Value& made) {
+  if (v.kind() == Kind::Array) {
+    GK_TRY(const auto t, need_tensor(engine_, v.tensor()));
+    if (made.kind != sema::VKind::Array) made = {};
+    made.kind = sema::VKind::Array;
+    made.array = array(t, name, is_mut);
+    return {};
+  }
+  made = {};
   switch (v.kind()) {
     case Kind::None: return fail(ErrorKind::Type, "E0202", "this argument is no value");
-    case Kind::Number: return number_in(v);
-    case Kind::Text: return sema::Value::of_string(v.text());
-    case Kind::Array: {
-      GK_TRY(auto t, need_tensor(engine_, v.tensor()));
-      return sema::Value::of_array(array(t, name, is_mut));
+    case Kind::Number: {
+      GK_TRY(made, number_in(v));
+      return {};
     }
+    case Kind::Text: made = sema::Value::of_string(v.text()); return {};
     default: break;
   }
   sema::Value r;
@@ -67,11 +74,9 @@ Result<sema::Value> Arguments::value(const api::Value& v, const std::string& nam
                   fmt::format("this record has {} values and {} names, of which {} differ", v.items().size(),
                               v.names().size(), apart.size()));
   }
-  for (const auto& i : v.items()) {
-    GK_TRY(auto item, value(i, name, is_mut));
-    r.items->items.push_back(std::move(item));
-  }
-  return r;
+  for (const auto& i : v.items()) GK_CHECK(value(i, name, is_mut, r.items->items.emplace_back()));
+  made = std::move(r);
+  return {};
 }
 
 sema::ArrayPtr Arguments::array(const TensorPtr& t, const std::string& name, bool is_mut) {

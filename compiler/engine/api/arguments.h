@@ -13,11 +13,17 @@ namespace gk::engine {
 
 /// Values and arrays of the calls before, which the next one uses again: nobody else holds them.
 struct ArgumentRoom {
+  struct Seen {
+    TensorPtr tensor;
+    sema::ArrayPtr array;
+    bool is_mut = false;
+  };
   struct Shell {
     sema::ArrayPtr array;
     std::shared_ptr<Memory> memory;
   };
   std::vector<Shell> shells;
+  std::vector<Seen> seen;
   std::vector<sema::Value> values;
   sema::Inputs inputs;
   bool in_use = false;
@@ -31,8 +37,13 @@ struct ArgumentRoom {
     ~Use() {
       if (!room_) return;
       room_->in_use = false;
-      room_->values.clear();
       room_->inputs.clear();
+      for (sema::Value& v : room_->values) {
+        if (v.kind == sema::VKind::Array)
+          v.array = nullptr;
+        else
+          v = {};
+      }
       for (Shell& s : room_->shells) s.memory->block = nullptr;
     }
     Use(const Use&) = delete;
@@ -48,7 +59,15 @@ struct ArgumentRoom {
 class Arguments {
  public:
   /// `room` null: what it makes may be kept by whoever is given it.
-  Arguments(const EngineCore& engine, ArgumentRoom* room) : engine_(engine), room_(room) {}
+  Arguments(const EngineCore& engine, ArgumentRoom* room) : engine_(engine), room_(room) {
+    if (room_) seen_.swap(room_->seen);
+  }
+  ~Arguments() {
+    seen_.clear();
+    if (room_) seen_.swap(room_->seen);
+  }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
   /// Errors: E0202, E0716, E0717; E0404 where parts of memory overlap without being one array, which the
   /// evaluator, who knows whole arrays, cannot see.
   Result<void> take(const std::vector<api::Value>& args, const std::vector<syntax::Param>& params, Span span);
@@ -57,12 +76,8 @@ class Arguments {
   std::vector<sema::StoragePtr> storages() const;
 
  private:
-  struct Seen {
-    TensorPtr tensor;
-    sema::ArrayPtr array;
-    bool is_mut = false;
-  };
-  Result<sema::Value> value(const api::Value& v, const std::string& name, bool is_mut);
+  using Seen = ArgumentRoom::Seen;
+  Result<void> value(const api::Value& v, const std::string& name, bool is_mut, sema::Value& made);
   sema::ArrayPtr array(const TensorPtr& t, const std::string& name, bool is_mut);
   sema::ArrayPtr shell(const TensorPtr& t, const std::string& name);
   Result<void> check_overlap() const;

@@ -84,8 +84,9 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
     if (room) {
       Arguments arguments(*c.engine, &*room);
       GK_CHECK(arguments.take(args, params, span));
-      GK_TRY(auto made, ev.sites().call_again(span, arguments.inputs()));
-      if (made) return result_of(c, *made);
+      sema::Value made;
+      GK_TRY(const bool again, ev.sites().call_again(span, arguments.inputs(), made));
+      if (again) return result_of(c, made);
     }
   }
   Arguments arguments(*c.engine, nullptr);
