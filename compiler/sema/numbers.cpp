@@ -114,9 +114,11 @@ Result<Value> Evaluator::settled(const Value& v, Span span) {
 }
 
 Result<Value> Evaluator::cast_weak(const Value& v, DType t, Span span, const Value* other) {
-  if (comes_from_call(v))
+  if (comes_from_call(v)) {
+    GK_CHECK(cast_weak(without_origin(v), t, span, other));  // the error knows what it meets
     return on_host(
         {v}, [t, span](Evaluator& ev, const std::vector<Value>& a) { return ev.cast_weak(a[0], t, span); });
+  }
   Value r = v;
   r.weak = r.constant = false;
   Scalar s = v.scalar;

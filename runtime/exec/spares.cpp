@@ -12,8 +12,8 @@ void end(const std::shared_ptr<Core>& core, Spare s) {
     core->retired().publish("destroying a graph",
                             [core = std::weak_ptr<Core>(core), remains]() -> Result<void> {
                               Result<void> outcome = remains->exec->destroy();
-                              if (outcome) return outcome;
-                              if (const std::shared_ptr<Core> alive = core.lock()) alive->keep(remains);
+                              const std::shared_ptr<Core> alive = core.lock();
+                              if (!outcome && alive) alive->keep(remains);
                               return outcome;
                             });
     return;
