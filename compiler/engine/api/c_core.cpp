@@ -336,8 +336,10 @@ gk_error* gk_call(const gk_function* f, const gk_values* args, const gk_launch_s
                   gk_values** results) {
   if (auto* bad = c_check({f})) return bad;
   return c_call([&] {
-    auto r =
-        f->function.call(args ? args->values : std::vector<api::Value>{}, gk::engine::c_launch_shape(shape));
+    static const std::vector<api::Value> none;
+    auto r = gk::engine::call_callable(gk::engine::Access::impl(f->function).get(),
+                                       args ? args->values : none, gk::engine::c_launch_shape(shape))
+                 .value();
     if (!results) return;
     auto out = std::make_unique<gk_values>();
     using Kind = api::Value::Kind;

@@ -44,7 +44,7 @@ Result<api::Value> result_of(ContextCore& c, const sema::Value& v) {
 
 }  // namespace
 
-Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Value> args,
+Result<api::Value> call_value(const CallableImpl& callable, const std::vector<api::Value>& args,
                               const LaunchShape& shape) {
   auto& module = *callable.module;
   auto& c = *module.context;
@@ -121,15 +121,19 @@ Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Val
   return result_of(c, *made);
 }
 
+api::Result<api::Value> call_callable(const CallableImpl* callable, const std::vector<api::Value>& args,
+                                      const LaunchShape& shape) {
+  if (!callable) return to_public(nullptr, make_error(ErrorKind::Capture, "E0716", "the function is empty"));
+  return guarded(&callable->module->context->engine->sources,
+                 [&] { return call_value(*callable, args, shape); });
+}
+
 }  // namespace gk::engine
 
 namespace gk::api {
 
 Result<Value> Callable::try_call(std::vector<Value> args, LaunchShape shape) const {
-  if (!impl_)
-    return engine::to_public(nullptr, make_error(gk::ErrorKind::Capture, "E0716", "the function is empty"));
-  return engine::guarded(&impl_->module->context->engine->sources,
-                         [&] { return engine::call_value(*impl_, std::move(args), shape); });
+  return engine::call_callable(impl_.get(), args, shape);
 }
 
 const std::string& Callable::name() const {

@@ -258,8 +258,11 @@ gk::Result<sema::Value> number_in(const api::Value& v);
 api::Value number_out(const sema::Value& v);
 
 /// Calls a function or kernel; see Callable::try_call.
-gk::Result<api::Value> call_value(const CallableImpl& callable, std::vector<api::Value> args,
+gk::Result<api::Value> call_value(const CallableImpl& callable, const std::vector<api::Value>& args,
                                   const api::LaunchShape& shape);
+/// The same for the host program. Errors: E0716 where there is no function.
+api::Result<api::Value> call_callable(const CallableImpl* callable, const std::vector<api::Value>& args,
+                                      const api::LaunchShape& shape);
 
 inline gk::DType inner(api::DType t) { return static_cast<gk::DType>(t); }
 inline api::DType outer(gk::DType t) { return static_cast<api::DType>(t); }
