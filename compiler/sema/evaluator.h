@@ -368,6 +368,8 @@ class Evaluator {
   int& followed_calls(const syntax::FnDef& fn) { return followed_calls_[&fn]; }
   SharedCalls& shared_calls() { return shared_calls_; }
   Sites& sites() { return *sites_; }
+  /// Whether nothing is piled up; then nothing of what was tried and given up is left either.
+  bool begins_unit();
   /// What beside values decides what work becomes.
   uint32_t manner() const;
   bool rolling() const { return rolling_ > 0; }

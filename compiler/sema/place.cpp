@@ -35,6 +35,12 @@ Result<void> Evaluator::flush(Span span, bool last) {
   return {};
 }
 
+bool Evaluator::begins_unit() {
+  if (!trace_->empty()) return false;
+  if (!trace_->pristine()) trace_ = std::make_unique<Trace>(running());
+  return true;
+}
+
 Result<void> Evaluator::bound_trace(Span span) {
   if (!running() || rolling_ > 0) return {};
   if (!capturing()) {

@@ -206,7 +206,7 @@ bool Sites::may_repeat(const Stmt& s) {
 }
 
 bool Sites::worth_it(Site& site) const {
-  return site.runs++ > 0 && !site.hopeless() && ev_.effects()->keeps_work() && ev_.trace().empty();
+  return site.runs++ > 0 && !site.hopeless() && ev_.effects()->keeps_work() && ev_.begins_unit();
 }
 
 template <class Syntax>
@@ -325,7 +325,7 @@ Result<Value> Sites::call(Span definition, const Inputs& inputs,
 Result<bool> Sites::call_again(Span definition, const Inputs& inputs, Value& made) {
   const auto here = site(What::Definition, definition);
   const bool known = here->runs > 0 && !here->hopeless() && !here->known.empty() &&
-                     ev_.effects()->keeps_work() && ev_.trace().empty();
+                     ev_.effects()->keeps_work() && ev_.begins_unit();
   if (!known || (gk::options().stress && repeats_ % 2 == 0)) return false;
   const KnownWork* w = find(*here, inputs);
   if (!w) return false;

@@ -65,6 +65,10 @@ class Trace {
   /// A node whose result types are given (loops, kernel calls).
   std::vector<ir::ValueId> append_node(ir::Node node, const std::vector<ir::Type>& results);
   bool empty() const;  // nothing to write, and no array waiting for a home
+  /// Empty, and nothing that was given up is left in it.
+  bool pristine() const {
+    return empty() && slots_.empty() && module_.params.empty() && module_.top.nodes.empty();
+  }
 
   const std::vector<StoragePtr>& reads() const { return reads_.list; }
   const std::vector<StoragePtr>& writes() const { return writes_.list; }
