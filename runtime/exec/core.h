@@ -18,6 +18,9 @@
 
 namespace gk::exec {
 
+class Spares;
+struct RunRoom;
+
 /// Where the kernels of one runtime report the first fault. Kept alive by everything recorded for it.
 class Faults {
  public:
@@ -60,9 +63,7 @@ class Core : public std::enable_shared_from_this<Core> {
   hal::Device& device() { return *device_; }
   memory::Pool& pool() { return *pool_; }
   memory::RetireList& retired() { return pool_->retired(); }
-  class Spares& spares() {
-    return *spares_;
-  }
+  Spares& spares() { return *spares_; }
 
   /// A timeline for one more runtime, and its end: a stream of our own goes to the next runtime as it is.
   Result<memory::Timeline*> join(std::optional<void*> native);
@@ -145,7 +146,7 @@ struct Runtime::Impl {
   memory::BlockPtr arena;  // shared by small eager runs: the stream orders them
   std::unique_ptr<hal::Stream> capture_stream;  // for recordings; never given work outside of one
   std::shared_ptr<RecordingState> recording;
-  std::shared_ptr<struct RunRoom> room;  // made at the first run
+  std::shared_ptr<RunRoom> room;  // made at the first run
 
   hal::Stream& stream() { return timeline->stream(); }
   /// Errors: Capture E0711.

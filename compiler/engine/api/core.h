@@ -24,6 +24,8 @@
 
 namespace gk::engine {
 
+struct ArgumentRoom;
+
 /// Shared by all contexts; thread-safe.
 struct EngineCore {
   std::shared_ptr<hal::Device> device;
@@ -44,7 +46,7 @@ struct ContextCore {
   std::shared_ptr<exec::Runtime> runtime;
   std::unique_ptr<DeviceEffectsBase> effects;
   std::unique_ptr<sema::Evaluator> plain;
-  std::shared_ptr<struct ArgumentRoom> arguments;  // made at the first call
+  std::shared_ptr<ArgumentRoom> arguments;  // made at the first call
   Owner owner;
   std::atomic<bool> interrupted{false};
   std::atomic<bool> closed{false};
