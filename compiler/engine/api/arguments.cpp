@@ -105,6 +105,7 @@ sema::ArrayPtr Arguments::shell(const TensorPtr& t, const std::string& name) {
   }
   a.wanted = a.storage->placement =
       t->place == api::MemoryPlace::Pinned ? sema::Placement::Pinned : sema::Placement::Device;
+  a.storage->name = t->name.empty() ? name : t->name;  // as array_of() does
   s.memory->block = t->block;
   s.memory->offset_bytes = t->offset_bytes;
   return s.array;
