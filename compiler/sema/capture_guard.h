@@ -19,6 +19,7 @@ struct CaptureGuard {
     ev.trace_->module().fast_math = ev.fast_math_;
     ev.trace_->module().tf32 = ev.tf32_;
     ++ev.capture_depth_;
+    ++ev.unit_;
   }
   ~CaptureGuard() {
     --ev.capture_depth_;

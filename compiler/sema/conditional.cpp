@@ -1,22 +1,21 @@
-// `if` and `while` on device values inside a capture, and long `for`: bodies become the regions of If and
-// While nodes. See Note [Regions] in ir/module.h and Note [Cells] in trace.h. Checking goes the same way
-// without a trace of its own for the body: forms are compared, nothing is built.
+// Bodies that stay bodies: `if` and `while` on device values inside a capture, and `for` as a loop on the
+// device (loops.cpp). They become the regions of If, While and Loop nodes. See Note [Regions] in ir/module.h
+// and Note [Cells] in trace.h. Checking goes the same way without a trace of its own for the body: forms are
+// compared, nothing is built.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/sema/evaluator.h"
+#include "compiler/sema/body.h"
 #include "compiler/sema/rebound.h"
+#include "compiler/sema/roll.h"
 
 namespace gk::sema {
 
 using syntax::Stmt;
 
 namespace {
-
-// From more turns than this on, a `for` inside a capture is a loop on the device rather than repeated nodes.
-constexpr int64_t kMostUnrolledTrips = 64;
 
 ir::Type scalar_type(DType t) { return ir::Type{t, {}}; }
 
@@ -60,11 +59,6 @@ bool agree(const Value& a, const Value& b) {
   return x && y && same_form(*x, *y);
 }
 
-bool arrays_only(const Value& v) {
-  if (v.is_aggregate()) return std::all_of(v.items->items.begin(), v.items->items.end(), arrays_only);
-  return v.is_array();
-}
-
 bool has_leaf(const Value& v, bool scalars) {
   if (v.is_aggregate())
     return std::any_of(v.items->items.begin(), v.items->items.end(),
@@ -82,16 +76,8 @@ Error cannot_change(const Value& before, const Value& now, Span span) {
 
 }  // namespace
 
-// What one body came to, while the names around it are as before.
-struct Evaluator::Body {
-  std::unique_ptr<Trace> trace;  // running
-  Value value = Value::none();
-  std::vector<ir::ValueId>
-      extra;  // what it yields beside the cells: the next condition, the values of an `if`
-};
-
 void Evaluator::note_rebinding(const std::shared_ptr<Variable>& var, Span span) {
-  if (running()) changes_.note(var, trace_->root().id());
+  if (running()) changes_.note(var, unit_);
   if (bodies_.empty() || var->depth >= bodies_.size()) return;
   for (auto& r : bodies_.back())
     if (r.var == var) {
@@ -132,6 +118,8 @@ Result<Value> Evaluator::renew(const Value& v, bool scalars, Span span) {
     GK_TRY(auto id, value_of(v.array, span));
     a = trace_->pending(v.array->type, id);
     a->wanted = v.array->wanted;
+    a->named = v.array->named;
+    a->name = v.array->name;
   } else if (v.is_scalar() && scalars) {
     GK_TRY(a, as_array(strengthen(v), span));
   } else {
@@ -236,7 +224,7 @@ void Evaluator::apply(const Settled& settled) {
   }
 }
 
-std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
+std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId first, std::vector<Body>& bodies,
                                                  Span span) {
   // The cells of all bodies in the order of their first use, what bodies write before what they only read.
   struct Shared {
@@ -261,10 +249,11 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
   ir::Node node;
   node.op = op;
   node.span = as_called(span);
-  node.operands = {condition};
+  if (op != ir::Op::Loop) node.operands = {first};
   std::vector<ArrayPtr> written;
   for (size_t b = 0; b < bodies.size(); ++b) {
     ir::Region r = bodies[b].trace->take_region();
+    if (op == ir::Op::Loop) r.params = {first};
     if (op == ir::Op::While) r.yields = bodies[b].extra;
     for (const Shared& s : cells) {
       const Trace::Cell* c = s.in[b];
@@ -282,6 +271,10 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
     if (op == ir::Op::If) r.yields.insert(r.yields.end(), bodies[b].extra.begin(), bodies[b].extra.end());
     node.regions.push_back(std::move(r));
   }
+  if (op == ir::Op::Loop) {
+    node.attrs.index = bodies[0].turns;
+    trace_->append_nodes(take_invariants(trace_->module(), node, written.size()));
+  }
   const std::vector<ir::Type> types = ir::result_types(trace_->module(), node);
   auto results = trace_->append_node(std::move(node), types);
   for (size_t k = 0; k < written.size(); ++k) trace_->write(*written[k], results[k]);
@@ -293,12 +286,9 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId conditio
 
 Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope,
                                 bool wanted) {
-  if (rolling_ > 0) {
-    roll_failed_ = true;
-    return fail(ErrorKind::Internal, "E0901", "loop not rolled", b.span);
-  }
+  GK_CHECK(refuse_in_roll(b.span));
   // The host would have chosen.
-  if (condition->number) roll_failed_ = true;
+  if (condition->number) needs_host_ = true;
   GK_CHECK(freshen(b.rebound, scope, false, b.span));
   Settled settled;
   std::vector<Body> bodies;
@@ -365,10 +355,7 @@ Result<Value> Evaluator::branch(const ArrayPtr& condition, const Branches& b, co
 }
 
 Result<void> Evaluator::device_while(const Stmt& s, const ScopePtr& scope, const ArrayPtr& condition) {
-  if (rolling_ > 0) {
-    roll_failed_ = true;
-    return fail(ErrorKind::Internal, "E0901", "loop not rolled", s.span);
-  }
+  GK_CHECK(refuse_in_roll(s.span));
   std::set<std::string> names;
   rebound_outside(s, names);
   GK_CHECK(freshen(names, scope, true, s.span));
@@ -395,74 +382,6 @@ Result<void> Evaluator::device_while(const Stmt& s, const ScopePtr& scope, const
   }
   apply(settled);
   return {};
-}
-
-Result<bool> Evaluator::try_device_for(const Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
-                                       int64_t hi) {
-  if (!capturing() || rolling_ > 0 || hi - lo <= kMostUnrolledTrips) return false;
-  if (over.is_array() && over.array->storage && over.array->storage->placement == Placement::Host)
-    return false;
-  if (over.kind != VKind::Range && !over.is_array()) return false;
-  // Host values that change from turn to turn stay host values: such a loop is run here, step by step.
-  std::set<std::string> names;
-  rebound_outside(s, names);
-  std::vector<std::pair<std::shared_ptr<Variable>, Value>> originals;
-  for (const auto& n : names) {
-    auto v = lookup(n, scope);
-    if (!v || !arrays_only(v->get())) return false;
-    originals.emplace_back(v, v->value);
-  }
-  GK_CHECK(freshen(names, scope, false, s.span));
-  const auto number = [&](int64_t i) {
-    ir::Attrs attrs;
-    attrs.value = Scalar::of_int(i);
-    return emit(ir::Op::Const, {}, attrs, s.span);
-  };
-  GK_TRY(auto count, number(lo));
-  const bool failed_before = std::exchange(roll_failed_, false);
-  const int scalars = trace_->num_scalars();
-  Settled settled;
-  auto body = trace_body(settled, true, [&](Body& out) -> Result<void> {
-    GK_TRY(auto at, value_of(count, s.span));
-    auto index = trace_->pending(count->type, at);
-    index->loop_index = true;
-    index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
-    Value item = Value::of_array(index);
-    if (over.is_array()) {
-      ir::Attrs attrs;
-      attrs.axes = {0};
-      GK_TRY(auto row, emit(ir::Op::Take, {over.array, index}, attrs, s.rhs->span));
-      item = Value::of_array(row);
-    }
-    GK_CHECK(stay(loop_body(s, scope, std::move(item)), s));
-    const bool works = std::any_of(trace_->cells().begin(), trace_->cells().end(),
-                                   [](const Trace::Cell& c) { return c.now >= 0; }) ||
-                       !bodies_.back().empty();
-    if (!works) roll_failed_ = true;
-    GK_TRY(auto one, number(1));
-    GK_TRY(auto next, emit(ir::Op::Add, {index, one}, {}, s.span));
-    trace_->write(*count, next->pending);
-    GK_TRY(auto end, number(hi));
-    GK_TRY(auto more, emit(ir::Op::Lt, {next, end}, {}, s.span));
-    out.extra.push_back(more->pending);
-    return {};
-  });
-  const bool fits = body && !roll_failed_;
-  roll_failed_ = failed_before;
-  if (!fits) {
-    for (auto& [var, value] : originals) var->value = value;
-    trace_->forget_scalars(scalars);
-    GK_CHECK(poll(s.span));
-    return false;
-  }
-  ir::Attrs always;
-  always.value = Scalar::of_bool(true);
-  GK_TRY(auto first, emit(ir::Op::Const, {}, always, s.span));
-  std::vector<Body> bodies;
-  bodies.push_back(std::move(*body));
-  close_bodies(ir::Op::While, first->pending, bodies, s.span);
-  apply(settled);
-  return true;
 }
 
 }  // namespace gk::sema

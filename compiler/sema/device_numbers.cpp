@@ -105,7 +105,7 @@ Result<ArrayPtr> Evaluator::typed_number(const ArrayPtr& a, DType t, Span span) 
   const DeviceNumber& n = *a->number;
   const bool inside = n.bounded && n.low >= least(t) && n.high <= largest(t);
   const bool any = t == from || (gk::is_float(t) && (gk::is_float(from) || t != DType::F16));
-  if (!inside && (n.bounded || !any)) roll_failed_ = true;
+  if (!inside && (n.bounded || !any)) needs_host_ = true;
   if (from != t) {
     ir::Attrs attrs;
     attrs.dtype = t;
@@ -123,12 +123,12 @@ Result<Value> Evaluator::device_arithmetic(ir::Op op, const std::vector<Value>& 
   const bool floats = division || std::any_of(kinds.begin(), kinds.end(), gk::is_float) ||
                       host_dtype(op, kinds) == DType::F64;
   const auto range = result_range(op, args, !floats && !is_bool(kinds.back()));
-  if (!range) roll_failed_ = true;
+  if (!range) needs_host_ = true;
   std::vector<ArrayPtr> operands;
   for (size_t i = 0; i < args.size(); ++i) {
     const DType t = is_bool(kinds[i]) ? DType::Bool : floats ? DType::F64 : DType::I64;
     if (args[i].is_scalar()) {
-      if (args[i].scalar.dtype == DType::U64 && !floats) roll_failed_ = true;
+      if (args[i].scalar.dtype == DType::U64 && !floats) needs_host_ = true;
       GK_TRY(auto number, cast(args[i], t, span));
       GK_TRY(auto x, scalar_array(number.scalar, args[i].constant, span));
       operands.push_back(std::move(x));

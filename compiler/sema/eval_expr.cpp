@@ -20,7 +20,7 @@ using syntax::ExprKind;
 Result<int64_t> Evaluator::eval_host_int(const Expr& e, const ScopePtr& scope, const char* what) {
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return -1;
-  if (v.is_array() && v.array->loop_index) roll_failed_ = true;
+  if (v.is_array() && v.array->loop_index) needs_host_ = true;
   if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, what));
   if (!v.known) return -1;
   GK_TRY(auto i, small_integer(v, what, e.span));
@@ -173,7 +173,7 @@ Result<Value> Evaluator::eval(const Expr& e, const ScopePtr& scope) {
       v.items = std::make_shared<Aggregate>();
       for (const auto* side : {&e.lhs, &e.rhs}) {
         GK_TRY(auto x, eval(**side, scope));
-        if (x.is_array() && x.array->loop_index) roll_failed_ = true;
+        if (x.is_array() && x.array->loop_index) needs_host_ = true;
         if (!x.is_unknown() && (!x.is_scalar() || !is_integer(x.scalar.dtype)))
           return fail(not_on_host(x, **side, side == &e.lhs ? "the start of a range" : "the end of a range"));
         if (!x.is_unknown()) GK_CHECK(small_integer(x, "the end of a range", (*side)->span));

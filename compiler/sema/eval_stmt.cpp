@@ -95,7 +95,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
       // What was found so far in a program that was not checked to its end is beside the point.
       if (flow.error().kind == ErrorKind::Interrupted) errors_.clear();
       over = running() || flow.error().kind == ErrorKind::Interrupted;
-      record(std::move(flow.error()));
+      record(came_first(std::move(flow.error())));
     }
     // A statement may have told its mistakes itself.
     over = over || errors_.size() >= kMostErrors;
@@ -148,9 +148,15 @@ Result<void> Evaluator::run_body(const syntax::Block& body, const ScopePtr& scop
   auto r = exec_block(body, scope, nullptr);
   if (!r) {
     drop_trace();
-    return fail(std::move(r.error()));
+    return fail(came_first(std::move(r.error())));
   }
   return flush(body.span);
+}
+
+Error Evaluator::came_first(Error e) {
+  if (!running() || e.kind == ErrorKind::Interrupted) return e;
+  auto waited = effects_->synchronize();
+  return waited ? std::move(e) : std::move(waited.error());
 }
 
 Result<void> Evaluator::run_bench(const syntax::Block& body, const ScopePtr& scope) {
@@ -376,7 +382,15 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       return {};
     };
     auto r = bind();
-    if (b.name != "_") scope->names[b.name] = var;
+    std::shared_ptr<Variable> before;
+    if (b.name != "_") before = std::exchange(scope->names[b.name], var);
+    const auto take_back = [&] {
+      if (before)
+        scope->names[b.name] = before;
+      else
+        scope->names.erase(b.name);
+    };
+    if (!r && running()) take_back();
     if (!r) {
       // The names that follow are bound all the same: that they were not would be said as a mistake of its
       // own.
@@ -387,7 +401,10 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
       continue;
     }
     if (running() && eager_depth_ == 0 && !capturing()) {
-      GK_CHECK(flush(s.span, &b == &s.bindings.back()));
+      if (auto done = flush(s.span, &b == &s.bindings.back()); !done) {
+        take_back();
+        return done;
+      }
       name_arrays(var->value, b.name);
     }
   }
@@ -400,7 +417,7 @@ std::shared_ptr<Variable> Evaluator::declare(const Stmt& let, const syntax::Bind
   var->span = b.name_span;
   var->depth = bodies_.size();
   var->capture_depth = capture_depth_;
-  var->unit = trace_->root().id();
+  var->unit = unit_;
   return var;
 }
 

@@ -114,10 +114,9 @@ class Evaluator {
   Result<void> exec_pragma(const syntax::Stmt& s, Scope& scope);
   Result<void> check_function(const syntax::FnDef& fn, const ScopePtr& scope);
   Result<void> check_kernel(const syntax::KernelDef& k, const ScopePtr& scope);
-  Result<bool> try_roll(const syntax::Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi);
   Result<Flow> loop_body(const syntax::Stmt& s, const ScopePtr& scope, Value index);
 
-  // bodies on device conditions inside a capture (conditional.cpp)
+  // bodies that become regions (conditional.cpp, loops.cpp)
   /// A name from outside the body that the body rebinds.
   struct Rebound {
     std::shared_ptr<Variable> var;
@@ -133,8 +132,9 @@ class Evaluator {
   /// The value is what both arms give, when `wanted`; nothing where they give none.
   Result<Value> branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope, bool wanted);
   Result<void> device_while(const syntax::Stmt& s, const ScopePtr& scope, const ArrayPtr& condition);
-  /// A long `for` as a loop on the device; false, and nothing has changed: it cannot be one.
-  Result<bool> try_device_for(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
+  /// A `for` as a loop in a kernel, or a long one in a capture as a loop of the graph, by what its body,
+  /// traced once, turns out to be. False, and nothing has changed: it is neither.
+  Result<bool> loop_on_device(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
                               int64_t hi);
   /// The numbers among `names` in the dtypes that the body `arms` gives them, from now on.
   Result<HeldNumbers> hold_numbers(const std::set<std::string>& names, const ScopePtr& scope,
@@ -361,6 +361,8 @@ class Evaluator {
   /// E0105 when little of the thread's stack is left.
   Result<void> check_stack(Span span) const;
   void record(Error e);
+  /// What went wrong first: `e`, or what the device was told to do before.
+  Error came_first(Error e);
   Result<void> poll(Span span);
   size_t num_errors() const { return errors_.size(); }
   std::map<std::string, CheckedResult>& checked_calls() { return checked_calls_; }
@@ -405,12 +407,11 @@ class Evaluator {
   friend struct CaptureGuard;
   friend struct Following;
   friend struct InsideGuard;
-  friend class LoopRoller;
   friend class Observation;
   friend class Prologue;
   friend class Sites;
 
-  // conditional.cpp
+  // conditional.cpp, loops.cpp
   using Settled = std::vector<Rebound>;  // `before`: what the name holds afterwards
   struct Body;
   Result<Body> trace_body(Settled& settled, bool loop, const std::function<Result<void>(Body&)>& run);
@@ -418,11 +419,14 @@ class Evaluator {
                       Span span);
   Result<void> freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars, Span span);
   Result<Value> renew(const Value& v, bool scalars, Span span);
-  std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId condition, std::vector<Body>& bodies,
-                                        Span span);
+  /// `first`: the condition; of a Loop the turn in its region.
+  std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId first, std::vector<Body>& bodies, Span span);
+  Result<ArrayPtr> loop_index(ir::ValueId turn, int64_t lo, int64_t hi, Span span);
+  Result<ir::ValueId> count_turns(Body& body, ir::ValueId turn, int64_t turns, Span span);
+  Result<ArrayPtr> number_on_device(int64_t i, Span span);
   void apply(const Settled& settled);
   Result<ArrayPtr> new_holder(const ArrayPtr& a, bool place, Span span);
-  /// E0901, and the loop is not rolled: what follows is done at once.
+  /// E0901: the body that is being traced may only compute, and the loop is run turn by turn.
   Result<void> refuse_in_roll(Span span);
   std::vector<std::vector<Rebound>> bodies_;  // those now open, innermost last
 
@@ -444,13 +448,14 @@ class Evaluator {
   std::set<std::string> error_keys_;
   int capture_depth_ = 0;
   int call_depth_ = 0;
-  int eager_depth_ = 0;  // > 0: inside an expression or function: statements do not end the unit
-  int rolling_ = 0;      // > 0: a loop body is being traced once
-  bool roll_failed_ = false;
+  int eager_depth_ = 0;      // > 0: inside an expression or function: statements do not end the unit
+  int rolling_ = 0;          // > 0: the body of a loop is being traced that may only compute
+  bool needs_host_ = false;  // what is being traced as the body of a loop depends on the host in each turn
   std::vector<GraphObject::Seen>* seen_ = nullptr;  // by the capture that is being made
   uint64_t captured_changes_ = 1;  // how often names that a graph was captured with were given another value
   std::set<std::pair<int32_t, uint32_t>> warned_of_;  // file and begin of the statement
-  Changes changes_;  // in the unit that is being piled up, or by the loop that is being tried
+  uint64_t unit_ = 1;  // which one is being piled up: names that are not of it are noted when they change
+  Changes changes_;    // in it
   Value return_value_;
   std::vector<const syntax::FnDef*> call_stack_;
   std::map<std::string, CheckedResult> checked_calls_;

@@ -62,7 +62,7 @@ void Evaluator::find_storages(GraphObject::Node& node) {
 
 void Evaluator::note_seen(std::string_view name, const std::shared_ptr<Variable>& v) {
   if (!seen_ || !running() || v->kind != syntax::BindKind::Var || v->is_param || v->target ||
-      v->unit == trace_->root().id())
+      v->unit == unit_)
     return;
   for (const auto& known : *seen_)
     if (known.var.lock() == v) return;

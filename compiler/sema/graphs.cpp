@@ -268,7 +268,7 @@ Result<Value> Evaluator::instantiate(const Value& g, Span span) {
 
 Result<void> Evaluator::refuse_in_roll(Span span) {
   if (rolling_ == 0) return {};
-  roll_failed_ = true;
+  needs_host_ = true;
   return fail(ErrorKind::Internal, "E0901", "loop not rolled", span);
 }
 

@@ -133,7 +133,7 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
     std::vector<Error> errors;
     std::set<std::string> keys;
     int64_t mistakes;
-    bool roll_failed;
+    bool needs_host;
     std::vector<std::pair<const syntax::Stmt*, ScopePtr>> later;
     int eager_depth, rolling;
     std::vector<std::vector<Rebound>> bodies;
@@ -144,7 +144,7 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
       ev.errors_ = std::move(errors);
       ev.error_keys_ = std::move(keys);
       ev.mistakes_ = mistakes;
-      ev.roll_failed_ = roll_failed;
+      ev.needs_host_ = needs_host;
       ev.later_ = std::move(later);
       ev.eager_depth_ = eager_depth;
       ev.rolling_ = rolling;
@@ -157,7 +157,7 @@ bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& sc
             std::exchange(errors_, {}),
             error_keys_,
             mistakes_,
-            roll_failed_,
+            needs_host_,
             std::exchange(later_, {}),
             eager_depth_,
             std::exchange(rolling_, 0),

@@ -34,6 +34,7 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
     int capture_depth, call_depth, eager_depth, rolling;
     std::vector<const syntax::FnDef*> call_stack;
     ~Restore() {
+      ev.changes_.undo();  // there are none where the unit ran
       ev.trace_ = std::move(trace);
       ev.changes_ = std::move(changes);
       ev.capture_depth_ = capture_depth;
@@ -53,6 +54,7 @@ Result<Value> Evaluator::unit_from_host(const std::function<Result<Value>()>& ma
   trace_->module().fuse = fuse_;
   trace_->module().fast_math = fast_math_;
   trace_->module().tf32 = tf32_;
+  ++unit_;
   eager_depth_ = 1;
   capture_depth_ = recorded ? 1 : 0;
   GK_TRY(auto made, make());

@@ -224,7 +224,7 @@ Result<Value> Evaluator::eval_index(const Expr& e, const ScopePtr& scope) {
       return fail(ErrorKind::Type, "E0202", fmt::format("{} takes one number as index", describe(base)),
                   e.span);
     GK_TRY(auto i, eval(*e.indices[0].expr, scope));
-    if (i.is_array() && i.array->loop_index) roll_failed_ = true;
+    if (i.is_array() && i.array->loop_index) needs_host_ = true;
     if (i.is_array() || (i.is_scalar() && !is_integer(i.scalar.dtype)))
       return fail(not_on_host(i, *e.indices[0].expr, "an index into a list"));
     int64_t n = base.kind == VKind::Strings ? (base.strings ? static_cast<int64_t>(base.strings->size()) : -1)

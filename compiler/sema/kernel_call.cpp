@@ -128,7 +128,7 @@ Result<Value> Evaluator::launch_kernel(const Callable& c, Call& call, int64_t th
       if (!a.is_mut) a.value = std::move(*r);
     } else {
       // A number that changes with a loop stays one of the host, which then goes through the loop.
-      if (a.value.is_array() && a.value.array->number) roll_failed_ = true;
+      if (a.value.is_array() && a.value.array->number) needs_host_ = true;
       GK_TRY(a.value, settled(a.value, a.span));
       k.weak = a.value.is_scalar() && a.value.weak;
     }

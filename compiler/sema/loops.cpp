@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/sema/evaluator.h"
+#include "compiler/sema/body.h"
 #include "compiler/sema/rebound.h"
 #include "compiler/sema/roll.h"
 
@@ -27,7 +27,8 @@ std::optional<std::string> python_range(const Evaluator& ev, const syntax::Expr&
 
 constexpr int64_t kMinRolledTrips = 4;
 constexpr int64_t kMaxEagerRolledTrips = 1'000'000;
-constexpr int64_t kMostTripsInRolled = 64;  // of a loop that is written out inside one that is traced once
+// From more turns than this on, a `for` inside a capture, or inside a loop, is not written out turn by turn.
+constexpr int64_t kMostUnrolledTrips = 64;
 
 // Statements that may become the body of a loop in a kernel. What they do to the host stops that while the
 // body is traced.
@@ -40,41 +41,12 @@ bool may_roll(const syntax::Block& b) {
   return true;
 }
 
-void declared_names(const syntax::Block& b, std::set<std::string>& names) {
-  for (const auto& s : b.stmts) {
-    for (const auto& binding : s->bindings) names.insert(binding.name);
-    if (s->kind != StmtKind::For) continue;
-    names.insert(s->name);
-    declared_names(*s->body, names);
-  }
-}
-
 bool arrays_only(const Value& v) {
   if (v.is_array()) return true;
   if (!v.is_aggregate()) return false;
   for (const auto& i : v.items->items)
     if (!arrays_only(i)) return false;
   return true;
-}
-
-std::vector<ArrayPtr> leaves(const Value& v) {
-  std::vector<ArrayPtr> out;
-  for_each_array(v, [&](const ArrayPtr& a) { out.push_back(a); });
-  return out;
-}
-
-// Whether a place other than these was written since.
-bool wrote_beside(const Trace& trace, const Trace::Written& before, const std::set<const ArrayData*>& known) {
-  for (const auto& [s, v] : trace.written_values()) {
-    const auto it = before.values.find(s);
-    if ((it == before.values.end() || it->second != v) && !known.contains(s->owner)) return true;
-  }
-  const auto& cells = trace.cells();
-  for (size_t i = 0; i < cells.size(); ++i)
-    if (cells[i].now != (i < before.cells.size() ? before.cells[i] : -1) &&
-        !known.contains(cells[i].array.get()))
-      return true;
-  return false;
 }
 
 }  // namespace
@@ -143,14 +115,9 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
         return fail(ErrorKind::Type, "E0212", "the ends of a range are host integers", s.rhs->span);
     lo = over.items->items[0].scalar.i;
     hi = over.items->items[1].scalar.i;
-    GK_TRY(auto rolled, try_roll(s, scope, lo, hi));
-    if (rolled) return Flow::Next;
-    if (rolling_ > 0 && hi - lo > kMostTripsInRolled) {
-      roll_failed_ = true;
-      return fail(ErrorKind::Internal, "E0901", "loop not rolled", s.span);
-    }
-    GK_TRY(auto looped, try_device_for(s, scope, over, lo, hi));
+    GK_TRY(auto looped, loop_on_device(s, scope, over, lo, hi));
     if (looped) return Flow::Next;
+    if (hi - lo > kMostUnrolledTrips) GK_CHECK(refuse_in_roll(s.span));
   } else if (over.kind == VKind::Strings) {
     hi = static_cast<int64_t>(over.strings->size());
   } else {
@@ -158,7 +125,7 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   }
   GK_TRY(auto held, hold(over, s.rhs->span));  // the loop sees the array or list as it is now
   if (over.is_array()) {
-    GK_TRY(auto looped, try_device_for(s, scope, held, lo, hi));
+    GK_TRY(auto looped, loop_on_device(s, scope, held, lo, hi));
     if (looped) return Flow::Next;
   }
   for (int64_t i = lo; i < hi; ++i) {
@@ -177,176 +144,112 @@ Result<Flow> Evaluator::exec_for(const Stmt& s, const ScopePtr& scope) {
   return Flow::Next;
 }
 
-Result<bool> Evaluator::try_roll(const Stmt& s, const ScopePtr& scope, int64_t lo, int64_t hi) {
-  int64_t trips = hi - lo;
-  if (!fuse_ || trips < kMinRolledTrips || !may_roll(*s.body)) return false;
-  if (!capturing() && trips > kMaxEagerRolledTrips) return false;
-  std::set<std::string> rebound, names, declared;
-  rebound_outside(s, rebound);
-  assigned_names(*s.body, names);
-  declared_names(*s.body, declared);
-  struct Carried {
-    std::shared_ptr<Variable> var;
-    Value before;
-    bool rebound;
-    std::vector<ArrayPtr> leaves;
-  };
-  std::vector<Carried> carried;
-  for (const auto& n : names) {
-    auto v = lookup(n, scope);
-    if (declared.contains(n)) {
-      if (v) return false;  // one name for two things
-      continue;
-    }
-    if (!v || !arrays_only(v->get())) return false;
-    bool re = rebound.contains(n);
-    // A rebound name from outside a capture is an error that the ordinary way reports.
-    if (re && (v->kind != syntax::BindKind::Var || v->is_param)) return false;
-    if (re && v->capture_depth < capture_depth_) return false;
-    carried.push_back({v, v->get(), re, leaves(v->get())});
-  }
-  if (carried.empty()) return false;
-  // Written places give up their aliases first, so that no alias sees a value of the loop's inside.
-  for (auto& c : carried)
-    if (!c.rebound)
-      for (auto& a : c.leaves) {
-        ArrayPtr owned = a;
-        GK_CHECK(own(owned, s.span));
-        GK_CHECK(detach_aliases(*owned, s.span));
-      }
-  auto written = trace_->written();
-  ir::Module& m = trace_->module();
-  ir::Region inner;
-  std::vector<ir::ValueId> initial;
-  for (auto& c : carried)
-    for (auto& a : c.leaves) {
-      GK_TRY(auto id, value_of(a, s.span));
-      initial.push_back(id);
-    }
-  for (const auto& c : carried)
-    if (c.rebound) changes_.note(c.var, trace_->root().id());
-  // From here on all that changes is noted, so that it can be taken back.
-  Changes before = std::exchange(changes_, Changes(true));
-  auto first = static_cast<ir::ValueId>(m.value_types.size());
-  ir::Type index_type;
-  index_type.dtype = DType::I64;
-  inner.params.push_back(m.new_value(index_type));
-  for (auto& c : carried) {
-    Value inside = c.before;
-    if (c.rebound) {
-      std::function<Value(const Value&)> renew = [&](const Value& v) {
-        if (v.is_array()) {
-          auto p = m.new_value(v.array->type);
-          inner.params.push_back(p);
-          auto a = trace_->pending(v.array->type, p);
-          a->bound = true;
-          return Value::of_array(a);
-        }
-        Value r = v;
-        r.items = std::make_shared<Aggregate>(*v.items);
-        for (auto& i : r.items->items) i = renew(i);
-        return r;
-      };
-      inside = renew(c.before);
-      note_rebinding(c.var, s.span);
-      c.var->get() = inside;
-    } else {
-      for (auto& a : c.leaves) {
-        auto p = m.new_value(a->type);
-        inner.params.push_back(p);
-        changes_.note(a);
-        trace_->write(*a, p);
-      }
-    }
-  }
-  ir::Region* outer = trace_->enter(&inner);
-  ++rolling_;
-  bool failed_before = std::exchange(roll_failed_, false);
-  auto index = trace_->pending(index_type, inner.params[0]);
-  index->loop_index = true;
-  index->number = DeviceNumber{true, 0, static_cast<double>(trips - 1)};
-  bool ok = true;
+// Index of a loop that goes on from `lo` to `hi`, in whose turns `turn` counts from 0.
+Result<ArrayPtr> Evaluator::loop_index(ir::ValueId turn, int64_t lo, int64_t hi, Span span) {
+  ArrayPtr index = trace_->pending(ir::Type{DType::I64, {}}, turn);
   if (lo != 0) {
-    ir::Attrs attrs;
-    attrs.value = Scalar::of_int(lo);
-    attrs.dtype = DType::I64;
-    auto start = emit(ir::Op::Const, {}, attrs, s.span);
-    auto shifted = start ? emit(ir::Op::Add, {index, *start}, {}, s.span) : start;
-    ok = static_cast<bool>(shifted);
-    if (ok) {
-      index = *shifted;
-      index->loop_index = true;
-      index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
-    }
+    GK_TRY(auto first, number_on_device(lo, span));
+    GK_TRY(index, emit(ir::Op::Add, {index, first}, {}, span));
   }
-  if (ok) {
-    auto flow = loop_body(s, scope, Value::of_array(index));
-    ok = flow && *flow == Flow::Next && !roll_failed_;
-  }
-  index.reset();
-  --rolling_;
-  bool interrupted = effects_->interrupted();
-  roll_failed_ = failed_before;
-  trace_->enter(outer);
+  index->loop_index = true;
+  index->number = DeviceNumber{true, static_cast<double>(lo), static_cast<double>(hi - 1)};
+  return index;
+}
 
-  std::vector<ir::Type> types;
-  std::vector<ir::Node> invariant;
-  std::vector<ArrayPtr> finals;
-  std::set<const ArrayData*> known;
-  std::set<const Variable*> carriers;
-  if (ok) {
-    for (auto& c : carried) {
-      carriers.insert(c.var.get());
-      auto now = leaves(c.var->get());
-      ok = ok && now.size() == c.leaves.size();
-      for (size_t i = 0; ok && i < now.size(); ++i) {
-        ok = now[i]->type.same_as(c.leaves[i]->type) && !now[i]->number;
-        inner.yields.push_back(trace_->value_of(*now[i]));
-        ok = ok && inner.yields.back() >= 0;
-        types.push_back(now[i]->type);
-        finals.push_back(now[i]);
-        known.insert(now[i].get());
-      }
-    }
-    changes_.forget_gone();
-    for (const auto& a : trace_->live_since(first))
-      if (!known.contains(a.get())) ok = false;
-    ok = ok && !changes_.beside(known, carriers) && !wrote_beside(*trace_, written, known);
-    if (ok) invariant = take_invariants(inner);
-    ok = ok && is_recurrence(m, inner);
-    std::optional<Shape> space;
-    for (const auto& t : types) {
-      if (space && !(*space == t.shape())) ok = false;
-      space = t.shape();
-    }
+Result<ArrayPtr> Evaluator::number_on_device(int64_t i, Span span) {
+  ir::Attrs attrs;
+  attrs.value = Scalar::of_int(i);
+  attrs.dtype = DType::I64;
+  return emit(ir::Op::Const, {}, attrs, span);
+}
+
+Result<bool> Evaluator::loop_on_device(const Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
+                                       int64_t hi) {
+  const int64_t turns = hi - lo;
+  const bool in_kernel = fuse_ && over.kind == VKind::Range && turns >= kMinRolledTrips &&
+                         (capturing() || turns <= kMaxEagerRolledTrips) && may_roll(*s.body);
+  const bool in_host_memory =
+      over.is_array() && over.array->storage && over.array->storage->placement == Placement::Host;
+  const bool in_graph = capturing() && rolling_ == 0 && turns > kMostUnrolledTrips && !in_host_memory &&
+                        (over.kind == VKind::Range || over.is_array());
+  if (!in_kernel && !in_graph) return false;
+  std::set<std::string> rebound, written;
+  rebound_outside(s, rebound);
+  assigned_names(*s.body, written);
+  // Host values that change from turn to turn stay host values: such a loop is run here, step by step.
+  std::vector<std::pair<std::shared_ptr<Variable>, Value>> before;
+  for (const auto& n : rebound) {
+    auto v = lookup(n, scope);
+    if (!v || !arrays_only(v->get())) return false;
+    before.emplace_back(v, v->value);
   }
-  Changes tried = std::exchange(changes_, std::move(before));
-  if (!ok) {
-    tried.undo();
-    trace_->restore(std::move(written));
-    if (interrupted) return fail(ErrorKind::Interrupted, "E0806", "interrupted", s.span);
+  if (!in_graph && written.empty()) return false;
+  const int num_scalars = trace_->num_scalars();
+  GK_CHECK(freshen(rebound, scope, false, s.span));
+  const bool asked_before = std::exchange(needs_host_, false);
+  if (!in_graph) ++rolling_;
+  const ir::ValueId turn = trace_->module().new_value(ir::Type{DType::I64, {}});
+  Settled settled;
+  auto body = trace_body(settled, true, [&](Body&) -> Result<void> {
+    GK_TRY(auto index, loop_index(turn, lo, hi, s.span));
+    Value item = Value::of_array(index);
+    if (over.is_array()) {
+      ir::Attrs attrs;
+      attrs.axes = {0};
+      GK_TRY(auto row, emit(ir::Op::Take, {over.array, index}, attrs, s.rhs->span));
+      item = Value::of_array(row);
+    }
+    GK_CHECK(stay(loop_body(s, scope, std::move(item)), s));
+    // In the turns of the host it would be a host number.
+    for (const Rebound& r : bodies_.back())
+      for_each_array(r.var->value, [&](const ArrayPtr& a) { needs_host_ = needs_host_ || a->number; });
+    return {};
+  });
+  if (!in_graph) --rolling_;
+  const bool asks = std::exchange(needs_host_, asked_before);
+  const bool fits = body && !asks && !body->trace->somebody_waits();
+  const bool rolls = fits && in_kernel && is_recurrence(*body->trace, turn);
+  const bool works = fits && std::any_of(body->trace->cells().begin(), body->trace->cells().end(),
+                                         [](const Trace::Cell& c) { return c.now >= 0; });
+  if (!works || !(rolls || in_graph)) {
+    for (auto& [var, value] : before) var->value = value;
+    trace_->forget_scalars(num_scalars);
+    GK_CHECK(poll(s.span));
     return false;
   }
-  changes_.add(std::move(tried));
-  std::move(invariant.begin(), invariant.end(), std::back_inserter(outer->nodes));
-  ir::Node loop;
-  loop.op = ir::Op::Loop;
-  loop.span = as_called(s.span);
-  loop.operands = std::move(initial);
-  const auto around = isolate(m, inner);
-  loop.operands.insert(loop.operands.end(), around.begin(), around.end());
-  loop.attrs.index = trips;
-  loop.regions.push_back(std::move(inner));
-  auto results = trace_->append_node(std::move(loop), types);
-  for (size_t i = 0; i < finals.size(); ++i) {
-    // A name that the body gave another's array only shares the storage, which is not its to write.
-    const ArrayPtr& a = finals[i];
-    if (a->storage && a->storage->owner != a.get())
-      trace_->adopt(a, results[i]);
-    else
-      trace_->write(*a, results[i]);
+  std::vector<Body> bodies;
+  ir::ValueId first = turn;
+  if (!rolls) {
+    GK_TRY(first, count_turns(*body, turn, turns, s.span));
   }
+  body->turns = turns;
+  bodies.push_back(std::move(*body));
+  close_bodies(rolls ? ir::Op::Loop : ir::Op::While, first, bodies, s.span);
+  apply(settled);
   return true;
+}
+
+// Makes the turn one of the values that a While carries. Gives its first condition.
+Result<ir::ValueId> Evaluator::count_turns(Body& body, ir::ValueId turn, int64_t turns, Span span) {
+  GK_TRY(auto count, number_on_device(0, span));
+  ir::Attrs always;
+  always.value = Scalar::of_bool(true);
+  always.dtype = DType::Bool;
+  GK_TRY(auto first, emit(ir::Op::Const, {}, always, span));
+  Trace& inside = *body.trace;
+  const auto number = [&](int64_t i) {
+    ir::Attrs attrs;
+    attrs.value = Scalar::of_int(i);
+    attrs.dtype = DType::I64;
+    return inside.append(ir::Op::Const, {}, attrs, count->type, span);
+  };
+  GK_TRY(const auto one, number(1));
+  GK_TRY(const auto next, inside.append(ir::Op::Add, {turn, one}, {}, count->type, span));
+  GK_TRY(const auto end, number(turns));
+  GK_TRY(const auto more, inside.append(ir::Op::Lt, {next, end}, {}, ir::Type{DType::Bool, {}}, span));
+  inside.add_cell({count, count->pending, turn, next});
+  body.extra.push_back(more);
+  return first->pending;
 }
 
 }  // namespace gk::sema

@@ -16,7 +16,8 @@ using syntax::ExprKind;
 
 Result<void> Evaluator::flush(Span span, bool last) {
   if (!running() || capturing() || rolling_ > 0) return {};
-  changes_.clear();
+  Changes changes = std::exchange(changes_, Changes());
+  ++unit_;
   if (trace_->empty()) return {};
   if (observed_ && !last) observed_->spoil();
   trace_->module().fuse = fuse_;
@@ -28,7 +29,10 @@ Result<void> Evaluator::flush(Span span, bool last) {
   unit.span = span;
   if (unit.module.outputs.empty()) return {};
   auto r = effects_->execute(unit, observed_ ? observed_->program() : nullptr);
-  if (!r) return fail(std::move(r.error()).at(span));
+  if (!r) {
+    changes.undo();  // what it was to give a home of its own has none
+    return fail(std::move(r.error()).at(span));
+  }
   if (effects_->sync_every_statement()) {
     if (auto s = effects_->synchronize(); !s) return fail(std::move(s.error()).at(span));
   }
@@ -55,7 +59,7 @@ Result<void> Evaluator::bound_trace(Span span) {
 }
 
 Result<void> Evaluator::refuse_in_capture(const char* what, Span span) const {
-  if (rolling_ > 0) const_cast<Evaluator*>(this)->roll_failed_ = true;
+  if (rolling_ > 0) const_cast<Evaluator*>(this)->needs_host_ = true;
   if (!capturing()) {
     if (rolling_ > 0) return fail(ErrorKind::Internal, "E0901", "loop not rolled", span);
     return {};

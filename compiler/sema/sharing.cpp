@@ -25,6 +25,8 @@ Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
     return {};
   }
   ev.note_outside();
+  Changes change;
+  change.note(alias);
   Trace outside(true);
   outside.adopt(alias, [&] {
     ArrayData reader;
@@ -34,7 +36,9 @@ Result<void> copy_now(Evaluator& ev, const ArrayPtr& alias, Span span) {
   }());
   Unit unit = outside.take();
   unit.span = span;
-  return ev.effects()->execute(unit);
+  auto done = ev.effects()->execute(unit);
+  if (!done) change.undo();
+  return done;
 }
 
 }  // namespace
@@ -176,6 +180,7 @@ Result<void> Evaluator::overwrite(ArrayPtr& a, const ArrayPtr& v, Span span) {
 
 void Evaluator::drop_trace() {
   changes_.undo();
+  ++unit_;
   trace_ = std::make_unique<Trace>(running());
 }
 

@@ -260,7 +260,6 @@ Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope) {
         s.span);
   Value made;
   GK_CHECK(repeat(*w, s.span, made));
-  ev_.changes_.clear();
   if (s.kind == StmtKind::Let) {
     const auto& b = s.bindings[0];
     auto var = ev_.declare(s, b);
@@ -269,6 +268,7 @@ Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope) {
   } else if (s.kind == StmtKind::Assign && !s.elementwise) {
     ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(made), s);
   }
+  ++ev_.unit_;
   return {};
 }
 

@@ -7,12 +7,11 @@ namespace gk::sema {
 std::atomic<uint64_t> Trace::next_id_{0};
 
 Trace::Trace(bool building, int capture_depth)
-    : id_(++next_id_), building_(building), capture_depth_(capture_depth), region_(&module_.top) {}
+    : id_(++next_id_), building_(building), capture_depth_(capture_depth) {}
 
 Trace::Trace(Trace* around) : Trace(true, around->capture_depth_) {
   around_ = around;
   nodes_ = around->nodes_;
-  region_ = &body_;
 }
 
 int Trace::slot_of(const StoragePtr& s) {
@@ -89,11 +88,13 @@ void Trace::wait(const ArrayPtr& a) {
   pending_.push_back(a);
 }
 
-bool Trace::empty() const {
-  if (!writes_.list.empty() || nodes_ > 0) return false;
-  for (const auto& w : pending_)
-    if (auto a = w.lock(); a && !a->storage && a->trace == id_) return false;
-  return true;
+bool Trace::empty() const { return writes_.list.empty() && nodes_ == 0 && !somebody_waits(); }
+
+bool Trace::somebody_waits() const {
+  return std::any_of(pending_.begin(), pending_.end(), [&](const auto& w) {
+    const auto a = w.lock();
+    return a && made_here(*a);
+  });
 }
 
 void Trace::adopt(const ArrayPtr& a, ir::ValueId v) {
@@ -170,30 +171,13 @@ std::vector<ir::ValueId> Trace::append_node(ir::Node node, const std::vector<ir:
   ++nodes_;
   for (const auto& t : results) node.results.push_back(module().new_value(t));
   std::vector<ir::ValueId> ids = node.results;
-  region_->nodes.push_back(std::move(node));
+  outermost().nodes.push_back(std::move(node));
   return ids;
 }
 
-ir::Region* Trace::enter(ir::Region* inner) { return std::exchange(region_, inner); }
-
-std::vector<ArrayPtr> Trace::live_since(ir::ValueId first) const {
-  std::vector<ArrayPtr> live;
-  for (const auto& w : pending_)
-    if (auto a = w.lock(); a && !a->storage && a->trace == id_ && a->pending >= first) live.push_back(a);
-  return live;
-}
-
-Trace::Written Trace::written() const {
-  Written w{values_, writes_.list, {}};
-  for (const Cell& c : cells_) w.cells.push_back(c.now);
-  return w;
-}
-
-void Trace::restore(Written w) {
-  values_ = std::move(w.values);
-  writes_ = {};
-  for (const StoragePtr& s : w.list) writes_.add(s);
-  for (size_t i = 0; i < cells_.size(); ++i) cells_[i].now = i < w.cells.size() ? w.cells[i] : -1;
+void Trace::append_nodes(std::vector<ir::Node> nodes) {
+  nodes_ += nodes.size();
+  std::move(nodes.begin(), nodes.end(), std::back_inserter(outermost().nodes));
 }
 
 ir::Region Trace::take_region() {

@@ -53,7 +53,7 @@ class Trace {
   /// The same without a node that reads it.
   int scalar_slot(const Scalar& s, int32_t from);
   int num_scalars() { return static_cast<int>(root().module_.params.size()); }
-  /// Takes back those from `n` on, where what used them is dropped.
+  /// Takes back those from `n` on, where what used them is given up.
   void forget_scalars(int n);
   /// By scalar slot; -1 where it is a constant.
   const std::vector<int32_t>& scalar_sources() const { return scalar_sources_; }
@@ -64,7 +64,9 @@ class Trace {
                              const ir::Type& type, Span span);
   /// A node whose result types are given (loops, kernel calls).
   std::vector<ir::ValueId> append_node(ir::Node node, const std::vector<ir::Type>& results);
-  bool empty() const;  // nothing to write, and no array waiting for a home
+  void append_nodes(std::vector<ir::Node> nodes);
+  bool empty() const;           // nothing to write, and no array waiting for a home
+  bool somebody_waits() const;  // an array whose value is of this trace
   /// Empty, and nothing that was given up is left in it.
   bool pristine() const {
     return empty() && slots_.empty() && module_.params.empty() && module_.top.nodes.empty();
@@ -80,6 +82,9 @@ class Trace {
     ir::ValueId now = -1;      // -1: not written
   };
   const std::vector<Cell>& cells() const { return cells_; }
+  void add_cell(Cell c) { cells_.push_back(std::move(c)); }
+  /// What is in the region so far.
+  const ir::Region& region() const { return around_ ? body_ : module_.top; }
   /// Closes the trace of a body: the region without parameters and yields.
   ir::Region take_region();
 
@@ -90,20 +95,8 @@ class Trace {
   /// The same where `results` are all that anybody sees afterwards: other pending values get no home.
   Unit take(const std::vector<ArrayPtr>& results);
 
-  // Rolling a loop: nodes go to an inner region until the outer one is entered again; what was written can be
-  // undone.
-  ir::Region* enter(ir::Region* inner);
-  /// Live pending arrays whose value was made at or after `first`.
-  std::vector<ArrayPtr> live_since(ir::ValueId first) const;
   const std::unordered_map<Storage*, ir::ValueId>& written_values() const { return values_; }
   void set_written(const StoragePtr& s, ir::ValueId v);
-  struct Written {
-    std::unordered_map<Storage*, ir::ValueId> values;
-    std::vector<StoragePtr> list;
-    std::vector<ir::ValueId> cells;
-  };
-  Written written() const;
-  void restore(Written w);
 
  private:
   int slot_of(const StoragePtr& s);
@@ -126,7 +119,6 @@ class Trace {
   int capture_depth_;
   ir::Module module_;  // of the root
   ir::Region body_;    // of the others
-  ir::Region* region_;
   size_t nodes_ = 0;
   std::vector<StoragePtr> slots_;
   std::unordered_map<Storage*, int> slot_index_;

@@ -65,7 +65,7 @@ Result<ir::Dim> Evaluator::eval_dim(const Expr& e, const ScopePtr& scope) {
   if (e.kind == ExprKind::Wildcard) return fresh_dim("_");
   GK_TRY(auto v, eval(e, scope));
   if (v.is_unknown()) return fresh_dim(e.kind == ExprKind::Name ? e.text : "");
-  if (v.is_array() && v.array->loop_index) roll_failed_ = true;
+  if (v.is_array() && v.array->loop_index) needs_host_ = true;
   if (!v.is_scalar() || !is_integer(v.scalar.dtype)) return fail(not_on_host(v, e, "an extent"));
   std::string n = e.kind == ExprKind::Name ? e.text : v.text;
   if (!v.known) {

@@ -224,7 +224,7 @@ struct Variable {
   std::optional<DType> held_as;  // inside of such a body: see held_numbers.h
   std::shared_ptr<std::vector<Value>> assigned;  // in a copy: all that was
   int capture_depth = 0;                         // how many captures
-  uint64_t unit = 0;  // the trace in which it got its first value, or the last one that is kept (Changes)
+  uint64_t unit = 0;  // the one in which it got its first value, or the last one that is kept (Changes)
   Span span{};
   uint64_t changes = 0;   // how often it was given another value …
   Span changed{};         // … the last time here

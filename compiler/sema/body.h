@@ -1,0 +1,21 @@
+// What a body came to that is to become a region: of an `if` or `while` on a device condition, or of a `for`
+// that is a loop on the device. Owns the trace of its inside. Promises that the names around it are as before
+// until close_bodies() and apply(): a body that is given up needs no undoing. See Note [Cells] in trace.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "compiler/sema/evaluator.h"
+
+namespace gk::sema {
+
+struct Evaluator::Body {
+  std::unique_ptr<Trace> trace;  // running
+  Value value = Value::none();
+  std::vector<ir::ValueId>
+      extra;          // what it yields beside the cells: the next condition, the values of an `if`
+  int64_t turns = 0;  // of a loop that counts
+};
+
+}  // namespace gk::sema
