@@ -37,15 +37,15 @@ struct Following {
   Following& operator=(const Following&) = delete;
 };
 
-// Temporaries that the capture of a function is given count as made in it: it reads the storages that each
-// call brings.
+// Temporaries that the capture to come, of a function, is given count as made in it: it reads the storages
+// that each call brings.
 struct InsideGuard {
   std::vector<std::pair<ArrayPtr, int>> before;
   InsideGuard(Evaluator& ev, const std::vector<ArrayPtr>& arrays) {
     for (const auto& a : arrays)
       if (!a->bound) {
         before.emplace_back(a, a->capture_depth);
-        a->capture_depth = ev.capture_depth_;
+        a->capture_depth = ev.capture_depth_ + 1;
       }
   }
   ~InsideGuard() {

@@ -112,41 +112,27 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
   auto made = std::make_shared<CapturedFn>();
   made->prologue = std::make_shared<Prologue>();
   made->keepers = key.keepers;
-  CaptureGuard guard(*this);
-  InsideGuard inside(*this, key.arrays);
-  const Following following(*this, made->prologue.get());
   std::vector<std::pair<Value*, Value>> originals;
-  each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
-    if (!has_numbers(v.get())) return;
-    originals.emplace_back(&v.get(), v.get());
-    v.get() = with_numbers(v.get(), [&](const Value& n) { return made->prologue->argument(n); });
-  });
-  auto r = run_fn_body(*c.fn, bound);
-  for (auto& [place, value] : originals) *place = std::move(value);
-  if (r)
-    if (auto ok = check_captured_result(*c.fn, *r); !ok) r = fail(std::move(ok.error()));
-  if (!r) return fail(std::move(r.error()).label(call.span, "in this call"));
-
-  // Results that are arguments, or the same array twice, become arrays of their own.
-  for_each_array(*r, [&](const ArrayPtr& a) { made->result_leaves.push_back(a); });
-  std::vector<ArrayPtr>& leaves = made->result_leaves;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    GK_TRY(const auto leaf, settled(Value::of_array(leaves[i]), call.span));
-    const ArrayPtr a = leaves[i] = leaf.array;
-    if (!a->storage && std::find(leaves.begin(), leaves.begin() + static_cast<std::ptrdiff_t>(i), a) ==
-                           leaves.begin() + static_cast<std::ptrdiff_t>(i))
-      continue;
-    auto fresh = std::make_shared<ArrayData>();
-    fresh->type = a->type;
-    fresh->wanted = a->storage ? a->storage->placement : a->wanted;
-    GK_TRY(auto value, value_of(a, call.span));
-    trace_->adopt(fresh, value);
-    leaves[i] = fresh;
-  }
-  for (const auto& a : leaves) a->apart = true;
-  made->result = std::move(*r);
-  made->scalars = trace_->scalar_sources();
-  Unit unit = trace_->take(leaves);
+  const InsideGuard inside(*this, key.arrays);
+  const Following following(*this, made->prologue.get());
+  const auto evaluate = [&]() -> Result<Value> {
+    each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
+      if (!has_numbers(v.get())) return;
+      originals.emplace_back(&v.get(), v.get());
+      v.get() = with_numbers(v.get(), [&](const Value& n) { return made->prologue->argument(n); });
+    });
+    auto r = run_fn_body(*c.fn, bound);
+    for (auto& [place, value] : originals) *place = std::move(value);
+    if (!r) return r;
+    GK_CHECK(check_captured_result(*c.fn, *r));
+    return r;
+  };
+  auto traced = trace_function(evaluate, true, call.span);
+  if (!traced) return fail(std::move(traced.error()).label(call.span, "in this call"));
+  std::vector<ArrayPtr>& leaves = made->result_leaves = std::move(traced->results);
+  made->result = std::move(traced->result);
+  made->scalars = std::move(traced->sources);
+  Unit& unit = traced->unit;
   for (const StoragePtr& s : unit.slots) {
     CapturedFn::SlotSource source;
     for (size_t k = 0; k < key.arrays.size() && source.argument < 0; ++k)

@@ -73,6 +73,12 @@ class Evaluator {
   Result<Value> unit_from_host(const std::function<Result<Value>()>& make, bool recorded, Span span = {},
                                const std::vector<StoragePtr>& arguments = {});
 
+  /// Evaluates under the rules of a capture, into a module: nothing runs. The one way to get one, for
+  /// captures, captured functions and calls of a host program that records. `results`: what is given outlives
+  /// it, and its arrays have storages of their own, which nobody had before. Errors: those of evaluating;
+  /// E0703 for what cannot be captured.
+  Result<Traced> trace_function(const std::function<Result<Value>()>& evaluate, bool results, Span span);
+
   bool running() const { return effects_ != nullptr; }
   /// statements of kind ExpectError that checking found satisfied (keyed by address of the statement)
   std::unordered_set<const syntax::Stmt*> satisfied;
@@ -259,6 +265,11 @@ class Evaluator {
   Result<void> flush(Span span, bool last = false);
   Result<void> bound_trace(Span span);  // flushes a long trace; E0405 for a capture that is too large
   Result<void> refuse_in_capture(const char* what, Span span) const;
+
+  /// `v` with arrays of its own, which are `results`: not twice the same, nor those with a storage of
+  /// `theirs` (null: with any).
+  Result<Value> own_results(const Value& v, const std::vector<StoragePtr>* theirs, Span span,
+                            std::vector<ArrayPtr>& results);
 
   // arrays, places (place.cpp)
   Result<interp::Array> download(const Value& v, Span span);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
 #include "compiler/sema/sites.h"
 
@@ -96,36 +95,33 @@ Result<Unit> Evaluator::capture_block(const syntax::Block& body, const ScopePtr&
                     .help("make the inner graph first"));
   GK_CHECK(refuse_in_roll(body.span));
   GK_CHECK(flush(body.span));
-  CaptureGuard guard(*this);
   std::vector<GraphObject::Seen> seen;
   struct Watch {
     Evaluator& ev;
     ~Watch() { ev.seen_ = nullptr; }
   } watch{*this};
   seen_ = &seen;  // cppcheck-suppress danglingLifetime // `watch` takes it back, whatever way out is taken
-  {
-    auto inner = std::make_shared<Scope>();
-    inner->parent = scope;
+  const auto evaluate = [&]() -> Result<Value> {
     Value ignored = Value::none();
     ++eager_depth_;
-    auto flow = exec_in(body, inner, &ignored);
+    auto flow = exec_block(body, scope, &ignored);
     --eager_depth_;
     if (!flow) return fail(std::move(flow.error()));
     if (*flow != Flow::Next)
       return fail(ErrorKind::Type, "E0409", "`break`, `continue` and `return` cannot leave a capture",
                   body.span);
-  }
-  node->reads = trace_->reads();
-  node->writes = trace_->writes();
+    return Value::none();
+  };
+  GK_TRY(Traced traced, trace_function(evaluate, false, body.span));
+  node->reads = std::move(traced.reads);
+  node->writes = std::move(traced.writes);
   node->seen = std::move(seen);
   find_storages(*node);
-  for (const auto* used : {&node->reads, &node->writes})
+  if (observed) observed->take(traced.unit, traced.sources, *node);
+  for (const std::vector<StoragePtr>* used :
+       {&std::as_const(node->reads), &std::as_const(node->writes), &std::as_const(traced.unit.slots)})
     for (const auto& s : *used) s->captured = true;
-  Unit unit = trace_->take();
-  if (observed) observed->take(unit, trace_->scalar_sources(), *node);
-  for (const auto& s : unit.slots) s->captured = true;
-  unit.span = body.span;
-  return unit;
+  return std::move(traced.unit);
 }
 
 Result<Value> Evaluator::eval_capture(const Expr& e, const ScopePtr& scope) {

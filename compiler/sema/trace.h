@@ -132,4 +132,13 @@ class Trace {
   std::unordered_map<const ArrayData*, size_t> cell_index_;
 };
 
+/// What something came to that was evaluated apart, see Evaluator::trace_function().
+struct Traced {
+  Unit unit;  // the module, and the storage of each of its slots
+  Value result;
+  std::vector<ArrayPtr> results;  // the arrays of `result`, in their order
+  std::vector<int32_t> sources;   // by scalar slot, see Trace::scalar_sources()
+  std::vector<StoragePtr> reads, writes;
+};
+
 }  // namespace gk::sema
