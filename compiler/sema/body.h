@@ -3,12 +3,24 @@
 // until close_bodies() and apply(): a body that is given up needs no undoing. See Note [Cells] in trace.h.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "compiler/sema/evaluator.h"
 
 namespace gk::sema {
+
+/// The two arms of a condition on the device.
+struct Evaluator::Branches {
+  Span span{};
+  std::set<std::string> rebound;  // as the syntax tells
+  std::array<std::function<Result<void>(Value*)>, 2> arms;
+  bool must_agree = false;  // a value is asked for: E0719 where the arms give two forms
+};
 
 struct Evaluator::Body {
   std::unique_ptr<Trace> trace;  // running

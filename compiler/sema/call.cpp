@@ -8,6 +8,7 @@
 #include "compiler/sema/builtins.h"
 #include "compiler/sema/checked_calls.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/shared_calls.h"

@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "compiler/sema/call_key.h"
-#include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 
 namespace gk::sema {
 

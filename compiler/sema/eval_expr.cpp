@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/sema/evaluator.h"
+#include "compiler/sema/body.h"
 #include "compiler/sema/habits.h"
 #include "compiler/sema/host_number.h"
 #include "compiler/sema/numbers.h"

@@ -1,7 +1,7 @@
 // Statements: conditions and loops, and what stands where no statement was meant to begin.
 #include <fmt/format.h>
 
-#include "compiler/sema/evaluator.h"
+#include "compiler/sema/body.h"
 #include "compiler/sema/rebound.h"
 
 namespace gk::sema {

@@ -129,12 +129,7 @@ class Evaluator {
     Value before;
     Span span{};
   };
-  struct Branches {
-    Span span{};
-    std::set<std::string> rebound;  // as the syntax tells
-    std::array<std::function<Result<void>(Value*)>, 2> arms;
-    bool must_agree = false;  // a value is asked for: E0719 where the arms give two forms
-  };
+  struct Branches;
   /// The value is what both arms give, when `wanted`; nothing where they give none.
   Result<Value> branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope, bool wanted);
   Result<void> device_while(const syntax::Stmt& s, const ScopePtr& scope, const ArrayPtr& condition);
@@ -417,6 +412,7 @@ class Evaluator {
  private:
   friend struct CaptureGuard;
   friend struct Following;
+  friend struct InFileOf;
   friend struct InsideGuard;
   friend class Observation;
   friend class Prologue;
@@ -493,22 +489,6 @@ class Evaluator {
   std::map<std::string, std::shared_ptr<LoweredKernel>> kernels_;
   int32_t next_symbol_ = 0;
   DType default_float_ = DType::F32;
-  /// While a function's body is followed: literals in it are what its own file says.
-  class InFileOf {
-   public:
-    InFileOf(Evaluator& ev, const Scope& scope) : ev_(ev), outer_(ev.default_float_) {
-      const Scope* file = &scope;
-      while (file->parent) file = file->parent.get();
-      ev_.default_float_ = file->default_float;
-    }
-    ~InFileOf() { ev_.default_float_ = outer_; }
-    InFileOf(const InFileOf&) = delete;
-    InFileOf& operator=(const InFileOf&) = delete;
-
-   private:
-    Evaluator& ev_;
-    const DType outer_;
-  };
   bool fuse_ = true, fast_math_ = false, tf32_ = false;
   bool benching_ = false;  // in the body of a bench: what a statement gives is wanted
 };

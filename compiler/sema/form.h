@@ -1,7 +1,7 @@
 // What some values are, but for what their arrays hold and for their numbers: what the work that is made from
 // them depends on. Owns the description, not the arrays. Promises that values of one form become the same
 // work wherever their numbers are not read. Not for functions that close over names, nor for what changes by
-// itself (graphs, modules): they have no form.
+// itself (graphs, modules with more than definitions): they have no form.
 #pragma once
 
 #include <cstdint>

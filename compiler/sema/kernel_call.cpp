@@ -3,6 +3,7 @@
 
 #include "compiler/ir/key_bytes.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 
 namespace gk::sema {
 

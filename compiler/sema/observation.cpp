@@ -1,7 +1,6 @@
 #include "compiler/sema/observation.h"
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include "compiler/sema/evaluator.h"

@@ -2,8 +2,8 @@
 // calls of a host program.
 #include <algorithm>
 
-#include "compiler/sema/capture_guard.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 
 namespace gk::sema {
 

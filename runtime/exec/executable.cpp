@@ -9,13 +9,12 @@
 namespace gk::exec {
 namespace {
 
-/// What a driver's object that could not be destroyed may still use.
-struct Remains {
+/// What a driver's executable may still use.
+struct Used {
   LeaseSet leases;
   std::shared_ptr<Arena> arena;
   std::vector<std::shared_ptr<hal::Module>> code;
   std::shared_ptr<Faults> faults;
-  std::unique_ptr<hal::GraphExec> exec;  // the first to go
 };
 
 }  // namespace
@@ -51,7 +50,7 @@ bool Executable::Impl::park() {
     driver->forget(0);  // the program holds the spare's place
   }
   Spare s{driver, place, timeline, num_driver_nodes, program->impl().modules, std::move(exec)};
-  if (auto oldest = core->spares().put(program->impl(), std::move(s))) end(core, std::move(*oldest));
+  core->spares().put(core, program->impl(), std::move(s));
   return true;
 }
 
@@ -85,41 +84,24 @@ Result<void> Executable::Impl::close() {
 }
 
 Result<void> Executable::Impl::destroy(std::unique_ptr<hal::GraphExec> old) {
-  const auto keep = [&](std::unique_ptr<hal::GraphExec> kept) {
-    auto remains = std::make_shared<Remains>();
-    remains->exec = std::move(kept);
-    if (Result<LeaseSet> held = leases.clone()) remains->leases = std::move(*held);
-    remains->arena = arena;
+  return end(core, std::move(old), [&] {
+    auto used = std::make_shared<Used>();
+    if (Result<LeaseSet> held = leases.clone()) used->leases = std::move(*held);
+    used->arena = arena;
     // Not the programs, which hold the core that holds this.
     const auto keep_code = [&](const std::shared_ptr<Loaded>& p) {
       if (p == nullptr) return;
       const auto& code = p->impl().modules;
-      remains->code.insert(remains->code.end(), code.begin(), code.end());
+      used->code.insert(used->code.end(), code.begin(), code.end());
     };
     for (const GraphNode& n : nodes) keep_code(n.program);
     if (driver != nullptr) {
       std::lock_guard lock(driver->mutex);
       for (const auto& p : driver->programs()) keep_code(p);
     }
-    remains->faults = faults;
-    return remains;
-  };
-  if (core->strict_captures.load(std::memory_order_relaxed) > 0) {
-    // Some captures forbid this call to everybody.
-    core->retired().publish(
-        "destroying a graph",
-        [core = std::weak_ptr<Core>(core), remains = keep(std::move(old))]() -> Result<void> {
-          Result<void> outcome = remains->exec->destroy();
-          if (!outcome) {
-            if (const std::shared_ptr<Core> alive = core.lock()) alive->keep(remains);
-          }
-          return outcome;
-        });
-    return {};
-  }
-  Result<void> outcome = old->destroy();
-  if (!outcome) core->keep(keep(std::move(old)));
-  return outcome;
+    used->faults = faults;
+    return used;
+  });
 }
 
 void Executable::Impl::add_fresh(const memory::BlockPtr& b) {

@@ -122,9 +122,7 @@ Result<void> Graph::Impl::build() {
 }
 
 Graph::Impl::~Impl() {
-  if (!ready) return;
-  if (auto oldest = core->spares().put(nodes[0].program->impl(), std::move(*ready)))
-    end(core, std::move(*oldest));
+  if (ready) core->spares().put(core, nodes[0].program->impl(), std::move(*ready));
 }
 
 namespace {

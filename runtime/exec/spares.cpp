@@ -5,20 +5,37 @@
 
 namespace gk::exec {
 
-void end(const std::shared_ptr<Core>& core, Spare s) {
-  auto remains = std::make_shared<Spare>(std::move(s));
+namespace {
+
+struct Remains {
+  std::shared_ptr<void> used;
+  std::unique_ptr<hal::GraphExec> exec;  // the first to go
+};
+
+}  // namespace
+
+Result<void> end(const std::shared_ptr<Core>& core, std::unique_ptr<hal::GraphExec> exec,
+                 const std::function<std::shared_ptr<void>()>& with) {
+  const auto remains = [&] { return std::make_shared<Remains>(Remains{with(), std::move(exec)}); };
   if (core->strict_captures.load(std::memory_order_relaxed) > 0) {
     // Some captures forbid this call to everybody.
     core->retired().publish("destroying a graph",
-                            [core = std::weak_ptr<Core>(core), remains]() -> Result<void> {
-                              Result<void> outcome = remains->exec->destroy();
+                            [core = std::weak_ptr<Core>(core), left = remains()]() -> Result<void> {
+                              Result<void> outcome = left->exec->destroy();
                               const std::shared_ptr<Core> alive = core.lock();
-                              if (!outcome && alive) alive->keep(remains);
+                              if (!outcome && alive) alive->keep(left);
                               return outcome;
                             });
-    return;
+    return {};
   }
-  if (!remains->exec->destroy()) core->keep(remains);
+  Result<void> outcome = exec->destroy();
+  if (!outcome) core->keep(remains());
+  return outcome;
+}
+
+void end(const std::shared_ptr<Core>& core, Spare s) {
+  auto exec = std::move(s.exec);
+  (void)end(core, std::move(exec), [&] { return std::make_shared<Spare>(std::move(s)); });
 }
 
 std::optional<Spare> Spares::take(const Loaded::Impl& program) {
@@ -30,13 +47,17 @@ std::optional<Spare> Spares::take(const Loaded::Impl& program) {
   return s;
 }
 
-std::optional<Spare> Spares::put(const Loaded::Impl& program, Spare s) {
-  std::lock_guard lock(mutex_);
-  all_.emplace_front(&program, std::move(s));
-  if (all_.size() <= kMost) return std::nullopt;
-  Spare oldest = std::move(all_.back().second);
-  all_.pop_back();
-  return oldest;
+void Spares::put(const std::shared_ptr<Core>& core, const Loaded::Impl& program, Spare s) {
+  std::optional<Spare> oldest;
+  {
+    std::lock_guard lock(mutex_);
+    all_.emplace_front(&program, std::move(s));
+    if (all_.size() > kMost) {
+      oldest = std::move(all_.back().second);
+      all_.pop_back();
+    }
+  }
+  if (oldest) end(core, std::move(*oldest));
 }
 
 std::vector<Spare> Spares::remove(const Loaded::Impl* program) {

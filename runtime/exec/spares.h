@@ -4,6 +4,7 @@
 // Not for what they use: they hold no memory of arrays, and nothing launches them.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,11 @@
 
 namespace gk::exec {
 
+/// Destroys `exec` now, or once captures allow that; what the driver fails to destroy is kept for good, with
+/// what it may still use: `with` gives that. Errors: of the driver.
+Result<void> end(const std::shared_ptr<Core>& core, std::unique_ptr<hal::GraphExec> exec,
+                 const std::function<std::shared_ptr<void>()>& with);
+
 struct Spare {
   std::shared_ptr<DriverGraph> driver;
   PlacedPtr placed;
@@ -21,15 +27,14 @@ struct Spare {
   std::vector<std::shared_ptr<hal::Module>> code;
   std::unique_ptr<hal::GraphExec> exec;  // goes before the driver graph that it came from
 };
-/// Destroys it now, or once captures allow that; what the driver fails to destroy is kept for good.
 void end(const std::shared_ptr<Core>& core, Spare s);
 
 class Spares {
  public:
   /// One that runs `program` alone; nothing: there is none.
   std::optional<Spare> take(const Loaded::Impl& program);
-  /// Keeps it; gives back what had to make room.
-  std::optional<Spare> put(const Loaded::Impl& program, Spare s);
+  /// Keeps it, and ends what has to make room.
+  void put(const std::shared_ptr<Core>& core, const Loaded::Impl& program, Spare s);
   /// Those of `program`, or all: they are the caller's to end.
   std::vector<Spare> remove(const Loaded::Impl* program);
 

@@ -1,6 +1,6 @@
-// The state of the evaluator while a capture is made: a trace of its own, which the guard takes back at the
-// end, whatever way out is taken. Owns the outer trace meanwhile. Not for deciding whether a capture may
-// begin.
+// States of the evaluator that last as long as a guard, whatever way out is taken: a capture with a trace of
+// its own, whose numbers are followed, which file literals are of. Guards own what was there before. Not for
+// deciding whether a capture may begin.
 #pragma once
 
 #include <memory>
@@ -53,6 +53,20 @@ struct InsideGuard {
   }
   InsideGuard(const InsideGuard&) = delete;
   InsideGuard& operator=(const InsideGuard&) = delete;
+};
+
+// While a function's body is followed: literals in it are what its own file says.
+struct InFileOf {
+  Evaluator& ev;
+  const DType outer;
+  InFileOf(Evaluator& e, const Scope& scope) : ev(e), outer(e.default_float_) {
+    const Scope* file = &scope;
+    while (file->parent) file = file->parent.get();
+    ev.default_float_ = file->default_float;
+  }
+  ~InFileOf() { ev.default_float_ = outer; }
+  InFileOf(const InFileOf&) = delete;
+  InFileOf& operator=(const InFileOf&) = delete;
 };
 
 }  // namespace gk::sema
