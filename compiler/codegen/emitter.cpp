@@ -347,18 +347,20 @@ void Emitter::for_loop(const ir::KInst& i, Point& p) {
   const auto local = static_cast<size_t>(i.local);
   Value* at = b.CreateAdd(from, b.CreateMul(n, step));
   b.CreateStore(cast({at, DType::I64}, kernel.locals[local].dtype), locals_[local]);
-  BasicBlock* outer_break = p.break_to;
-  BasicBlock* outer_continue = p.continue_to;
-  p.break_to = done;
-  p.continue_to = next;
-  run(*i.blocks[0], p);
-  p.break_to = outer_break;
-  p.continue_to = outer_continue;
-  b.CreateBr(next);
+  loop_body(*i.blocks[0], p, next, done);
   b.SetInsertPoint(next);
   n->addIncoming(b.CreateAdd(n, one), next);
   b.CreateBr(head);
   b.SetInsertPoint(done);
+}
+
+void Emitter::loop_body(const ir::KBlock& body, Point& p, BasicBlock* next, BasicBlock* done) {
+  BasicBlock* outer_break = std::exchange(p.break_to, done);
+  BasicBlock* outer_continue = std::exchange(p.continue_to, next);
+  run(body, p);
+  p.break_to = outer_break;
+  p.continue_to = outer_continue;
+  b.CreateBr(next);
 }
 
 void Emitter::while_loop(const ir::KInst& i, Point& p) {
@@ -371,14 +373,7 @@ void Emitter::while_loop(const ir::KInst& i, Point& p) {
   const Typed condition = p.values[static_cast<size_t>(i.blocks[0]->result)];
   b.CreateCondBr(cast(condition, DType::Bool), inside, done);
   b.SetInsertPoint(inside);
-  BasicBlock* outer_break = p.break_to;
-  BasicBlock* outer_continue = p.continue_to;
-  p.break_to = done;
-  p.continue_to = head;
-  run(*i.blocks[1], p);
-  p.break_to = outer_break;
-  p.continue_to = outer_continue;
-  b.CreateBr(head);
+  loop_body(*i.blocks[1], p, head, done);
   b.SetInsertPoint(done);
 }
 

@@ -131,6 +131,7 @@ class Emitter {
   void control(const ir::KInst& i, Point& p);
   void for_loop(const ir::KInst& i, Point& p);
   void while_loop(const ir::KInst& i, Point& p);
+  void loop_body(const ir::KBlock& body, Point& p, llvm::BasicBlock* next, llvm::BasicBlock* done);
   void load_inst(const ir::KInst& i, Point& p);
   void indexed(const ir::KInst& i, Point& p);
   void gather(const ir::KInst& i, Point& p);

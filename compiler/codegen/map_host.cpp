@@ -9,9 +9,6 @@ using llvm::Value;
 bool is_unit(const ir::Access& a, size_t axis) {
   return axis < a.strides.size() && a.strides[axis] == ir::KSize::fixed(1);
 }
-bool is_still(const ir::Access& a, size_t axis) {
-  return axis >= a.strides.size() || a.strides[axis] == ir::KSize::fixed(0);
-}
 
 std::vector<const ir::KInst*> accesses(const ir::KBlock& block) {
   std::vector<const ir::KInst*> out;

@@ -50,7 +50,6 @@ llvm::Value* matmul_operand(Emitter& e, const ir::Access& a, const std::vector<l
 
 /// The loads whose strides say that neighbours along an axis lie side by side: stride fixed at 1.
 bool is_unit(const ir::Access& a, size_t axis);
-bool is_still(const ir::Access& a, size_t axis);                  // stride fixed at 0
 std::vector<const ir::KInst*> accesses(const ir::KBlock& block);  // Load and Store, nested blocks too
 
 }  // namespace gk::codegen

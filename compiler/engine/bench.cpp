@@ -29,24 +29,13 @@ Quantiles quantiles(std::vector<double> v) {
 }  // namespace
 
 Status Session::bench(std::string_view name, std::string_view text, std::string_view filter, bool json) {
-  if (impl_->opened != Status::Ok) return impl_->opened;
-  impl_->interrupt_flag = false;
-  auto pattern = engine::Pattern::parse(filter);
-  if (!pattern) return impl_->report(pattern.error(), true);
-  return impl_->guarded([&] {
-    Status s;
-    auto module = impl_->prepare(name, text, &s);
-    if (!module) return s;
-    auto benches = Impl::chosen(*module, StmtKind::Bench, *pattern);
-    if (!benches) return impl_->report(benches.error(), true);
-    impl_->warn_of_others(StmtKind::Bench, *pattern);
-    s = impl_->execute(*module);
-    if (s != Status::Ok) return s;
-    if (benches->empty() && !json) impl_->out(fmt::format("no benches in {}\n", name));
+  return impl_->run_blocks(StmtKind::Bench, name, text, filter, [&](const Impl::Blocks& benches) {
+    Status s = Status::Ok;
+    if (benches.empty() && !json) impl_->out(fmt::format("no benches in {}\n", name));
     auto& runner = *impl_->runner;
     auto& effects = *impl_->effects;
     nlohmann::json rows = nlohmann::json::array();
-    for (const auto* stmt : *benches) {
+    for (const auto* stmt : benches) {
       auto once = [&]() -> Result<void> { return runner.run_bench(*stmt->body, runner.root()); };
       auto measure = [&]() -> Result<nlohmann::json> {
         auto start = Clock::now();

@@ -115,15 +115,28 @@ std::shared_ptr<syntax::Module> Session::Impl::prepare(std::string_view name, st
   return module;
 }
 
-Result<std::vector<const syntax::Stmt*>> Session::Impl::chosen(const syntax::Module& module, StmtKind kind,
-                                                               const engine::Pattern& pattern) {
-  std::vector<const syntax::Stmt*> all;
-  for (const auto& stmt : module.stmts)
-    if (stmt->kind == kind && pattern.chooses(stmt->text)) all.push_back(stmt.get());
-  if (all.empty() && !pattern.chooses_all())
-    return fail(ErrorKind::Usage, "E1101",
-                fmt::format("no {} matches `{}`", kind == StmtKind::Test ? "test" : "bench", pattern.text()));
-  return all;
+Status Session::Impl::run_blocks(StmtKind kind, std::string_view name, std::string_view text,
+                                 std::string_view filter, const std::function<Status(const Blocks&)>& body) {
+  if (opened != Status::Ok) return opened;
+  interrupt_flag = false;
+  auto pattern = engine::Pattern::parse(filter);
+  if (!pattern) return report(pattern.error(), true);
+  return guarded([&] {
+    Status s;
+    auto module = prepare(name, text, &s);
+    if (!module) return s;
+    Blocks all;
+    for (const auto& stmt : module->stmts)
+      if (stmt->kind == kind && pattern->chooses(stmt->text)) all.push_back(stmt.get());
+    if (all.empty() && !pattern->chooses_all())
+      return report(make_error(ErrorKind::Usage, "E1101",
+                               fmt::format("no {} matches `{}`", kind == StmtKind::Test ? "test" : "bench",
+                                           pattern->text())),
+                    true);
+    warn_of_others(kind, *pattern);
+    s = execute(*module);
+    return s == Status::Ok ? body(all) : s;
+  });
 }
 
 void Session::Impl::warn_of_others(StmtKind kind, const engine::Pattern& pattern) {
@@ -266,20 +279,9 @@ Status Session::run(std::string_view name, std::string_view text) {
 
 Status Session::test(std::string_view name, std::string_view text, std::string_view filter,
                      TestReport& report) {
-  if (impl_->opened != Status::Ok) return impl_->opened;
-  impl_->interrupt_flag = false;
-  auto pattern = engine::Pattern::parse(filter);
-  if (!pattern) return impl_->report(pattern.error(), true);
-  return impl_->guarded([&] {
-    Status s;
-    auto module = impl_->prepare(name, text, &s);
-    if (!module) return s;
-    auto tests = Impl::chosen(*module, StmtKind::Test, *pattern);
-    if (!tests) return impl_->report(tests.error(), true);
-    impl_->warn_of_others(StmtKind::Test, *pattern);
-    s = impl_->execute(*module);
-    if (s != Status::Ok) return s;
-    for (const auto* stmt : *tests) {
+  return impl_->run_blocks(StmtKind::Test, name, text, filter, [&](const Impl::Blocks& tests) {
+    Status s = Status::Ok;
+    for (const auto* stmt : tests) {
       auto r = impl_->runner->run_apart(*stmt->body, impl_->runner->root());
       if (r) r = impl_->effects->synchronize();
       if (r) {

@@ -41,9 +41,11 @@ struct Session::Impl {
   void out(std::string_view text);
   /// Runs `body`; what the standard library throws becomes a diagnostic.
   Status guarded(const std::function<Status()>& body);
-  /// The blocks of a kind whose titles match. Errors: Usage E1101 where a pattern is given and none does.
-  static Result<std::vector<const syntax::Stmt*>> chosen(const syntax::Module& module, syntax::StmtKind kind,
-                                                         const engine::Pattern& pattern);
+  using Blocks = std::vector<const syntax::Stmt*>;
+  /// Runs the program, and then `body` on its blocks of a kind whose titles match `filter`. Errors: Usage
+  /// E1101 where a pattern is given and none does.
+  Status run_blocks(syntax::StmtKind kind, std::string_view name, std::string_view text,
+                    std::string_view filter, const std::function<Status(const Blocks&)>& body);
   /// Tests or benches in imported files are not run: warns of those that match, a file each.
   void warn_of_others(syntax::StmtKind kind, const engine::Pattern& pattern);
   Status settle();  // waits, and raises pending faults

@@ -118,20 +118,27 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
 
 // Functions and kernels of a file see each other whatever their order.
 void Evaluator::declare_functions(const syntax::Module& module, const ScopePtr& scope) {
-  for (const auto& s : module.stmts) {
-    if (s->kind != StmtKind::Fn && s->kind != StmtKind::Kernel) continue;
-    auto v = std::make_shared<Variable>();
-    v->kind = BindKind::Const;
-    v->span = s->kind == StmtKind::Fn ? s->fn->name_span : s->kernel->name_span;
-    v->value.kind = s->kind == StmtKind::Fn ? VKind::Function : VKind::Kernel;
-    v->value.callable = std::make_shared<Callable>();
-    v->value.callable->fn = s->fn;
-    v->value.callable->kernel = s->kernel;
-    v->value.callable->scope = scope;
-    remember(scope);
-    ++definitions_;
-    scope->names[s->kind == StmtKind::Fn ? s->fn->name : s->kernel->name] = v;
+  for (const auto& s : module.stmts)
+    if (s->kind == StmtKind::Fn || s->kind == StmtKind::Kernel) define(*s, scope);
+}
+
+void Evaluator::define(const Stmt& s, const ScopePtr& scope) {
+  auto v = std::make_shared<Variable>();
+  v->kind = BindKind::Const;
+  v->span = s.fn ? s.fn->name_span : s.kernel ? s.kernel->name_span : s.name_span;
+  if (s.kind == StmtKind::TypeDef) {
+    v->value.kind = VKind::Type;
+    v->value.type_def = std::make_shared<TypeDef>();
+    v->value.type_def->name = s.name;
+    v->value.type_def->body = s.type.get();
+    v->value.type_def->scope = scope;
+    if (s.type->kind == syntax::TypeExpr::Kind::Record) v->value.type_def->field_names = s.type->field_names;
+  } else {
+    v->value = function_of(s, scope);
   }
+  remember(scope);
+  ++definitions_;
+  scope->names[s.fn ? s.fn->name : s.kernel ? s.kernel->name : s.name] = std::move(v);
 }
 
 // A const, function, kernel, type or graph is defined once in a file; `let` and `var` may come again.
@@ -235,32 +242,14 @@ Result<Flow> Evaluator::exec_anew(const Stmt& s, const ScopePtr& scope, Value* v
     }
     case StmtKind::Fn: {
       if (!scope->parent) GK_CHECK(define_once(s.fn->name, s.fn->name_span, false));
-      auto v = std::make_shared<Variable>();
-      v->kind = BindKind::Const;
-      v->span = s.fn->name_span;
-      v->value.kind = VKind::Function;
-      v->value.callable = std::make_shared<Callable>();
-      v->value.callable->fn = s.fn;
-      v->value.callable->scope = scope;
-      remember(scope);
-      ++definitions_;
-      scope->names[s.fn->name] = v;
+      define(s, scope);
       // Once, however often the body around it is followed.
       if (!running() && checked_functions_.insert(s.fn.get()).second) GK_CHECK(check_function(*s.fn, scope));
       break;
     }
     case StmtKind::Kernel: {
       if (!scope->parent) GK_CHECK(define_once(s.kernel->name, s.kernel->name_span, false));
-      auto v = std::make_shared<Variable>();
-      v->kind = BindKind::Const;
-      v->span = s.kernel->name_span;
-      v->value.kind = VKind::Kernel;
-      v->value.callable = std::make_shared<Callable>();
-      v->value.callable->kernel = s.kernel;
-      v->value.callable->scope = scope;
-      remember(scope);
-      ++definitions_;
-      scope->names[s.kernel->name] = v;
+      define(s, scope);
       if (!running()) GK_CHECK(check_kernel(*s.kernel, scope));
       break;
     }
@@ -272,19 +261,7 @@ Result<Flow> Evaluator::exec_anew(const Stmt& s, const ScopePtr& scope, Value* v
             return fail(ErrorKind::Type, "E0408",
                         fmt::format("two fields are called `{}`", s.type->field_names[i]),
                         s.type->field_spans[i]);
-      auto def = std::make_shared<TypeDef>();
-      def->name = s.name;
-      def->body = s.type.get();
-      def->scope = scope;
-      remember(scope);
-      if (s.type->kind == syntax::TypeExpr::Kind::Record) def->field_names = s.type->field_names;
-      auto v = std::make_shared<Variable>();
-      v->kind = BindKind::Const;
-      v->span = s.name_span;
-      v->value.kind = VKind::Type;
-      v->value.type_def = def;
-      ++definitions_;
-      scope->names[s.name] = v;
+      define(s, scope);
       break;
     }
     case StmtKind::Graph: GK_CHECK(exec_graph(s, scope)); break;

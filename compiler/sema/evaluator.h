@@ -104,6 +104,7 @@ class Evaluator {
   Result<Flow> exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value);
   Result<Flow> exec_in(const syntax::Block& b, const ScopePtr& scope, Value* value);  // no new scope
   void declare_functions(const syntax::Module& module, const ScopePtr& scope);
+  void define(const syntax::Stmt& s, const ScopePtr& scope);  // a function, kernel or type
   Result<void> define_once(const std::string& name, Span span, bool again);
   Result<void> exec_let(const syntax::Stmt& s, const ScopePtr& scope);
   std::shared_ptr<Variable> declare(const syntax::Stmt& let, const syntax::Binding& b) const;

@@ -59,11 +59,8 @@ struct InsideGuard {
 struct InFileOf {
   Evaluator& ev;
   const DType outer;
-  InFileOf(Evaluator& e, const Scope& scope) : ev(e), outer(e.default_float_) {
-    const Scope* file = &scope;
-    while (file->parent) file = file->parent.get();
-    ev.default_float_ = file->default_float;
-  }
+  InFileOf(Evaluator& e, const Scope& scope)
+      : ev(e), outer(std::exchange(e.default_float_, file_of(scope).default_float)) {}
   ~InFileOf() { ev.default_float_ = outer; }
   InFileOf(const InFileOf&) = delete;
   InFileOf& operator=(const InFileOf&) = delete;

@@ -69,11 +69,7 @@ const Library::File& Library::file(int number, DType default_float) {
     if (!s->fn && !s->kernel) continue;
     auto v = std::make_shared<Variable>();
     v->kind = syntax::BindKind::Const;
-    v->value.kind = s->fn ? VKind::Function : VKind::Kernel;
-    v->value.callable = std::make_shared<Callable>();
-    v->value.callable->fn = s->fn;
-    v->value.callable->kernel = s->kernel;
-    v->value.callable->scope = f.scope;
+    v->value = function_of(*s, f.scope);
     f.scope->names[s->fn ? s->fn->name : s->kernel->name] = v;
   }
   return f;

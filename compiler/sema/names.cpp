@@ -30,12 +30,6 @@ bool suits(const Value& v, Meant meant) {
   return true;
 }
 
-bool in_library(const std::shared_ptr<Scope>& scope) {
-  const Scope* file = scope.get();
-  while (file->parent) file = file->parent.get();
-  return file->library;
-}
-
 std::optional<int> rank_of(const Value& v) {
   if (v.is_scalar()) return 0;
   return v.is_array() ? std::optional(v.array->type.rank()) : std::nullopt;
@@ -131,7 +125,7 @@ Result<Value> Evaluator::eval_name(const Expr& e, const ScopePtr& scope, Meant m
     v.strings = std::make_shared<std::vector<std::string>>(options_.args);
     return v;
   }
-  if (find_builtin(e.text) && (e.text[0] != '_' || in_library(scope))) {
+  if (find_builtin(e.text) && (e.text[0] != '_' || file_of(*scope).library)) {
     Value v;
     v.kind = VKind::Builtin;
     v.text = e.text;

@@ -163,20 +163,30 @@ Result<void> Sites::repeat(const KnownWork& w, Span span, Value& made) {
   return {};
 }
 
-Result<void> Sites::compare(const KnownWork& w,
-                            const std::function<Result<const Value*>(Observation&)>& evaluate, Span span) {
-  const Given g = given(w);
+template <class Evaluate, class Again>
+Result<void> Sites::visit(Site& here, const Inputs& inputs, Span span, const Evaluate& evaluate,
+                          const Again& again) {
+  const KnownWork* w = find(here, inputs);
+  if (!w) {
+    Observation seen(ev_, inputs);
+    Result<Value*> made = evaluate(&seen);
+    auto work = seen.end(made ? *made : nullptr);
+    if (!made) return fail(std::move(made.error()));
+    keep(here, std::move(work));
+    return {};
+  }
+  if (!compares()) return again(*w);
+  const Given g = given(*w);
   size_t next = 0;
   Value expected;
-  result(w, w.result, g.fresh, next, expected);
-  Observation seen(ev_, w, g);
-  GK_TRY(const Value* now, evaluate(seen));
+  result(*w, w->result, g.fresh, next, expected);
+  Observation seen(ev_, *w, g);
+  GK_TRY(const Value* now, evaluate(&seen));
   const char* what = seen.difference();
   if (!what && now && !is_like(expected, *now)) what = "another result";
-  if (what)
-    return fail(ErrorKind::Internal, "E0901",
-                std::string("what was kept of this is no longer right: ") + what, span);
-  return {};
+  if (!what) return {};
+  return fail(ErrorKind::Internal, "E0901", std::string("what was kept of this is no longer right: ") + what,
+              span);
 }
 
 // Trees come and go; no place of a text is ever given to another.
@@ -232,44 +242,34 @@ Value* Sites::given_by(const Stmt& s, const std::shared_ptr<Scope>& scope) const
 }
 
 Result<void> Sites::run(const Stmt& s, const std::shared_ptr<Scope>& scope) {
-  const auto evaluate = [&]() -> Result<void> {
+  const std::shared_ptr<Site> here = site(What::Statement, s.span);
+  const auto evaluate = [&](Observation* /*seen*/) -> Result<Value*> {
+    GK_CHECK(ev_.exec_anew(s, scope, nullptr));
+    return given_by(s, scope);
+  };
+  if (!worth_it(*here)) {
     GK_CHECK(ev_.exec_anew(s, scope, nullptr));
     return {};
-  };
-  const std::shared_ptr<Site> here = site(What::Statement, s.span);
-  if (!worth_it(*here)) return evaluate();
+  }
   Inputs inputs = std::exchange(spare_inputs_, {});
   look(*here, scope, s, inputs);
-  const KnownWork* w = find(*here, inputs);
-  if (!w) {
-    Observation seen(ev_, inputs);
-    auto r = evaluate();
-    auto work = seen.end(given_by(s, scope));
-    if (r) keep(*here, std::move(work));
-    return r;
-  }
-  inputs.clear();
-  spare_inputs_ = std::move(inputs);
-  if (compares())
-    return compare(
-        *w,
-        [&](Observation&) -> Result<const Value*> {
-          GK_CHECK(evaluate());
-          return given_by(s, scope);
-        },
-        s.span);
-  Value made;
-  GK_CHECK(repeat(*w, s.span, made));
-  if (s.kind == StmtKind::Let) {
-    const auto& b = s.bindings[0];
-    auto var = ev_.declare(s, b);
-    var->value = std::move(made);
-    scope->names[b.name] = std::move(var);
-  } else if (s.kind == StmtKind::Assign && !s.elementwise) {
-    ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(made), s);
-  }
-  ++ev_.unit_;
-  return {};
+  const auto again = [&](const KnownWork& w) -> Result<void> {
+    inputs.clear();
+    spare_inputs_ = std::move(inputs);
+    Value made;
+    GK_CHECK(repeat(w, s.span, made));
+    if (s.kind == StmtKind::Let) {
+      const auto& b = s.bindings[0];
+      auto var = ev_.declare(s, b);
+      var->value = std::move(made);
+      scope->names[b.name] = std::move(var);
+    } else if (s.kind == StmtKind::Assign && !s.elementwise) {
+      ev_.rebind(*ev_.lookup(s.lhs->text, scope), std::move(made), s);
+    }
+    ++ev_.unit_;
+    return {};
+  };
+  return visit(*here, inputs, s.span, evaluate, again);
 }
 
 Result<Value> Sites::capture(const syntax::Expr& e, const std::shared_ptr<Scope>& scope) {
@@ -277,49 +277,31 @@ Result<Value> Sites::capture(const syntax::Expr& e, const std::shared_ptr<Scope>
   if (!worth_it(*here)) return ev_.capture_anew(e, scope, nullptr);
   Inputs inputs;
   look(*here, scope, *e.body, inputs);
-  if (const KnownWork* w = find(*here, inputs)) {
-    if (!compares()) return repeat_capture(*w, e, scope);
-    Value made;
-    GK_CHECK(compare(
-        *w,
-        [&](Observation& seen) -> Result<const Value*> {
-          GK_TRY(made, ev_.capture_anew(e, scope, &seen));
-          return nullptr;
-        },
-        e.span));
-    return made;
-  }
-  Observation seen(ev_, inputs);
-  auto r = ev_.capture_anew(e, scope, &seen);
-  auto work = seen.end(nullptr);
-  if (r) keep(*here, std::move(work));
-  return r;
+  Value made;
+  const auto evaluate = [&](Observation* seen) -> Result<Value*> {
+    GK_TRY(made, ev_.capture_anew(e, scope, seen));
+    return nullptr;
+  };
+  const auto again = [&](const KnownWork& w) -> Result<void> {
+    GK_TRY(made, repeat_capture(w, e, scope));
+    return {};
+  };
+  GK_CHECK(visit(*here, inputs, e.span, evaluate, again));
+  return made;
 }
 
 Result<Value> Sites::call(Span definition, const Inputs& inputs,
-                          const std::function<Result<Value>()>& evaluate) {
+                          const std::function<Result<Value>()>& follow) {
   const auto here = site(What::Definition, definition);
-  if (!worth_it(*here)) return evaluate();
-  if (const KnownWork* w = find(*here, inputs)) {
-    Value made;
-    if (!compares()) {
-      GK_CHECK(repeat(*w, definition, made));
-      return made;
-    }
-    GK_CHECK(compare(
-        *w,
-        [&](Observation&) -> Result<const Value*> {
-          GK_TRY(made, evaluate());
-          return &made;
-        },
-        definition));
-    return made;
-  }
-  Observation seen(ev_, inputs);
-  auto r = evaluate();
-  auto work = seen.end(r ? &*r : nullptr);
-  if (r) keep(*here, std::move(work));
-  return r;
+  if (!worth_it(*here)) return follow();
+  Value made;
+  const auto evaluate = [&](Observation* /*seen*/) -> Result<Value*> {
+    GK_TRY(made, follow());
+    return &made;
+  };
+  const auto again = [&](const KnownWork& w) { return repeat(w, definition, made); };
+  GK_CHECK(visit(*here, inputs, definition, evaluate, again));
+  return made;
 }
 
 Result<bool> Sites::call_again(Span definition, const Inputs& inputs, Value& made) {

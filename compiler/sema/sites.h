@@ -37,9 +37,8 @@ class Sites {
   static bool may_repeat(const syntax::Stmt& s);
   /// The capture `e` of what has run up to here.
   Result<Value> capture(const syntax::Expr& e, const std::shared_ptr<Scope>& scope);
-  /// A call by the host program of the function or kernel `definition`, which `evaluate` follows.
-  Result<Value> call(Span definition, const Inputs& arguments,
-                     const std::function<Result<Value>()>& evaluate);
+  /// A call by the host program of the function or kernel `definition`, which `follow` evaluates.
+  Result<Value> call(Span definition, const Inputs& arguments, const std::function<Result<Value>()>& follow);
   /// The same where it runs from what is kept. False, and nothing has happened: it has to be called.
   Result<bool> call_again(Span definition, const Inputs& arguments, Value& made);
   /// How often something ran from what was kept.
@@ -73,9 +72,11 @@ class Sites {
   void result(const KnownWork& w, const Value& v, const std::vector<StoragePtr>& fresh, size_t& next,
               Value& made) const;
   Result<void> repeat(const KnownWork& w, Span span, Value& made);
-  /// `given` is what the place gave, where it gives something.
-  Result<void> compare(const KnownWork& w, const std::function<Result<const Value*>(Observation&)>& evaluate,
-                       Span span);
+  /// Runs what is kept for `inputs` by `again`, or keeps what `evaluate` becomes; `evaluate` gives what the
+  /// place gives, null where it gives nothing, or nothing but a graph.
+  template <class Evaluate, class Again>
+  Result<void> visit(Site& here, const Inputs& inputs, Span span, const Evaluate& evaluate,
+                     const Again& again);
 
   Evaluator& ev_;
   std::unordered_map<uint64_t, std::shared_ptr<Site>> sites_;  // by what and where it is

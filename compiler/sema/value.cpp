@@ -134,4 +134,20 @@ const Error* unreadable_field(const Value& record, std::string_view name) {
   return it == record.items->unreadable->end() ? nullptr : &it->second;
 }
 
+Value function_of(const syntax::Stmt& s, std::shared_ptr<Scope> scope) {
+  Value v;
+  v.kind = s.fn ? VKind::Function : VKind::Kernel;
+  v.callable = std::make_shared<Callable>();
+  v.callable->fn = s.fn;
+  v.callable->kernel = s.kernel;
+  v.callable->scope = std::move(scope);
+  return v;
+}
+
+const Scope& file_of(const Scope& scope) {
+  const Scope* file = &scope;
+  while (file->parent) file = file->parent.get();
+  return *file;
+}
+
 }  // namespace gk::sema

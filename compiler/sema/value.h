@@ -232,6 +232,9 @@ struct Variable {
   Value& get() { return target ? *target : value; }
 };
 
+/// The function or kernel that `s` defines in `scope`.
+Value function_of(const syntax::Stmt& s, std::shared_ptr<Scope> scope);
+
 struct Scope {
   std::map<std::string, std::shared_ptr<Variable>, std::less<>> names;
   std::shared_ptr<Scope> parent;
@@ -241,6 +244,8 @@ struct Scope {
   bool library = false;  // it is one of the library in gk
   DType default_float = DType::F32;
 };
+/// The scope of the file that `scope` is in.
+const Scope& file_of(const Scope& scope);
 
 /// Enters `a`, which holds `s`, as one that shares it.
 void add_alias(Storage& s, const ArrayPtr& a);
