@@ -153,7 +153,7 @@ Result<Value> Evaluator::call_lambda(const Value& f, std::vector<Value> args, Sp
     return fail(ErrorKind::Type, "E0406", "calls are nested over 200 deep", span);
   }
   ++eager_depth_;
-  const InFileOf file(*this, *inner);
+  const Instead file(default_float_, file_of(*inner).default_float);
   Result<Value> r = Value::none();
   if (l.rhs) {
     r = eval(*l.rhs, inner);
@@ -241,7 +241,7 @@ Result<Value> Evaluator::call_fn(const Callable& c, Call& call) {
                         .label(p.span, "declared here"));
       defaults[i].span = p.fallback->span;
       {
-        const InFileOf file(*this, *c.scope);
+        const Instead file(default_float_, file_of(*c.scope).default_float);
         GK_TRY(defaults[i].value, eval(*p.fallback, c.scope));
       }
       given[i] = &defaults[i];
@@ -320,7 +320,7 @@ Result<Value> Evaluator::run_fn_body(const syntax::FnDef& fn, const ScopePtr& in
   call_stack_.push_back(&fn);
   ++call_depth_;
   ++eager_depth_;
-  const InFileOf file(*this, *inner);
+  const Instead file(default_float_, file_of(*inner).default_float);
   Result<Value> r = Value::none();
   if (fn.expr) {
     r = eval(*fn.expr, inner);

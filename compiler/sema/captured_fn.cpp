@@ -114,7 +114,7 @@ Result<std::shared_ptr<CapturedFn>> Evaluator::trace_captured(const Callable& c,
   made->keepers = key.keepers;
   std::vector<std::pair<Value*, Value>> originals;
   const InsideGuard inside(*this, key.arrays);
-  const Following following(*this, made->prologue.get());
+  const Instead following(following_, made->prologue.get());
   const auto evaluate = [&]() -> Result<Value> {
     each_parameter(*c.fn, bound, [&](const syntax::Param&, Variable& v) {
       if (!has_numbers(v.get())) return;

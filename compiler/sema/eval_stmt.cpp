@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 #include "compiler/sema/operators.h"
 #include "compiler/sema/rebound.h"
 #include "compiler/sema/sites.h"
@@ -167,10 +168,8 @@ Error Evaluator::came_first(Error e) {
 }
 
 Result<void> Evaluator::run_bench(const syntax::Block& body, const ScopePtr& scope) {
-  const bool outer = std::exchange(benching_, true);
-  auto r = run_body(body, scope);
-  benching_ = outer;
-  return r;
+  const Instead benching(benching_, true);
+  return run_body(body, scope);
 }
 
 Result<Flow> Evaluator::exec_block(const syntax::Block& b, const ScopePtr& scope, Value* value) {
@@ -305,11 +304,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
                       parsed.module.span);
         GK_TRY(v, eval(*parsed.module.stmts[0]->rhs, scope));
       } else if (b.init) {
-        ++eager_depth_;
-        auto r = eval(*b.init, scope);
-        --eager_depth_;
-        if (!r) return fail(std::move(r.error()));
-        v = std::move(*r);
+        const Instead eager(eager_depth_, eager_depth_ + 1);
+        GK_TRY(v, eval(*b.init, scope));
       } else if (b.type) {
         GK_TRY(v, default_of(*b.type, scope, b.span));
       } else {

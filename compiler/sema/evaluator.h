@@ -412,8 +412,6 @@ class Evaluator {
 
  private:
   friend struct CaptureGuard;
-  friend struct Following;
-  friend struct InFileOf;
   friend struct InsideGuard;
   friend class Observation;
   friend class Prologue;

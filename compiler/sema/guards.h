@@ -1,6 +1,5 @@
-// States of the evaluator that last as long as a guard, whatever way out is taken: a capture with a trace of
-// its own, whose numbers are followed, which file literals are of. Guards own what was there before. Not for
-// deciding whether a capture may begin.
+// States of the evaluator that last as long as a guard, whatever way out is taken. Guards own what was there
+// before. Not for deciding whether a capture may begin.
 #pragma once
 
 #include <memory>
@@ -10,6 +9,27 @@
 
 namespace gk::sema {
 
+// Another value of a member, or the same one at first.
+template <class T>
+class Instead {
+ public:
+  explicit Instead(T& place) : place_(place), before_(place) {}
+  template <class U>
+  Instead(T& place, U&& value) : place_(place), before_(std::exchange(place, std::forward<U>(value))) {}
+  ~Instead() { place_ = std::move(before_); }
+  Instead(const Instead&) = delete;
+  Instead& operator=(const Instead&) = delete;
+
+ private:
+  T& place_;
+  T before_;
+};
+template <class T>
+Instead(T&) -> Instead<T>;
+template <class T, class U>
+Instead(T&, U&&) -> Instead<T>;
+
+// A capture, with a trace of its own.
 struct CaptureGuard {
   Evaluator& ev;
   std::unique_ptr<Trace> saved;
@@ -25,16 +45,6 @@ struct CaptureGuard {
     --ev.capture_depth_;
     ev.trace_ = std::move(saved);
   }
-};
-
-// Whose numbers are followed meanwhile.
-struct Following {
-  Evaluator& ev;
-  const Prologue* outer;
-  Following(Evaluator& e, const Prologue* p) : ev(e), outer(std::exchange(e.following_, p)) {}
-  ~Following() { ev.following_ = outer; }
-  Following(const Following&) = delete;
-  Following& operator=(const Following&) = delete;
 };
 
 // Temporaries that the capture to come, of a function, is given count as made in it: it reads the storages
@@ -53,17 +63,6 @@ struct InsideGuard {
   }
   InsideGuard(const InsideGuard&) = delete;
   InsideGuard& operator=(const InsideGuard&) = delete;
-};
-
-// While a function's body is followed: literals in it are what its own file says.
-struct InFileOf {
-  Evaluator& ev;
-  const DType outer;
-  InFileOf(Evaluator& e, const Scope& scope)
-      : ev(e), outer(std::exchange(e.default_float_, file_of(scope).default_float)) {}
-  ~InFileOf() { ev.default_float_ = outer; }
-  InFileOf(const InFileOf&) = delete;
-  InFileOf& operator=(const InFileOf&) = delete;
 };
 
 }  // namespace gk::sema

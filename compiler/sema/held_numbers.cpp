@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/guards.h"
 #include "compiler/sema/numbers.h"
 
 namespace gk::sema {
@@ -126,44 +127,17 @@ struct Evaluator::NumberForm {
 
 // Runs the arms on copies and learns what is assigned to the names in them.
 bool Evaluator::learn_numbers(std::vector<NumberForm>& forms, const ScopePtr& scope, const Arms& arms) {
-  struct Restore {
-    Evaluator& ev;
-    Effects* effects;
-    std::unique_ptr<Trace> trace;
-    std::vector<Error> errors;
-    std::set<std::string> keys;
-    int64_t mistakes;
-    bool needs_host;
-    std::vector<std::pair<const syntax::Stmt*, ScopePtr>> later;
-    int eager_depth, rolling;
-    std::vector<std::vector<Rebound>> bodies;
-    Value result;
-    ~Restore() {
-      ev.effects_ = effects;
-      ev.trace_ = std::move(trace);
-      ev.errors_ = std::move(errors);
-      ev.error_keys_ = std::move(keys);
-      ev.mistakes_ = mistakes;
-      ev.needs_host_ = needs_host;
-      ev.later_ = std::move(later);
-      ev.eager_depth_ = eager_depth;
-      ev.rolling_ = rolling;
-      ev.bodies_ = std::move(bodies);
-      ev.return_value_ = std::move(result);
-    }
-  } restore{*this,
-            std::exchange(effects_, nullptr),
-            std::exchange(trace_, std::make_unique<Trace>(false)),
-            std::exchange(errors_, {}),
-            error_keys_,
-            mistakes_,
-            needs_host_,
-            std::exchange(later_, {}),
-            eager_depth_,
-            std::exchange(rolling_, 0),
-            std::exchange(bodies_, {}),
-            return_value_};
-  ++eager_depth_;
+  const Instead effects(effects_, nullptr);
+  const Instead trace(trace_, std::make_unique<Trace>(false));
+  const Instead errors(errors_, std::vector<Error>());
+  const Instead keys(error_keys_);
+  const Instead mistakes(mistakes_);
+  const Instead needs_host(needs_host_);
+  const Instead later(later_, decltype(later_)());
+  const Instead eager(eager_depth_, eager_depth_ + 1);
+  const Instead rolling(rolling_, 0);
+  const Instead bodies(bodies_, decltype(bodies_)());
+  const Instead result(return_value_);
   bool learnt = false;
   for (const auto& arm : arms) {
     const ScopePtr copies = copy_of(scope, 0, *trace_);

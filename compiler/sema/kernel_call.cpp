@@ -15,7 +15,7 @@ KernelOptions Evaluator::kernel_options(const ScopePtr& scope) {
   options.unchecked = options_.unchecked;
   options.fast_math = fast_math_;
   {
-    const InFileOf file(*this, *scope);
+    const Instead file(default_float_, file_of(*scope).default_float);
     options.default_float = default_float_;
   }
   options.interrupted = [this] { return !poll({}); };
