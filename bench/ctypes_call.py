@@ -67,6 +67,7 @@ def main():
     for t in (x, v):
         check(full(context, f32, 1, shape, 1e-3, ctypes.byref(t)))
     call = function("gk_call", pointer, pointer, pointer, pointer)
+    call_tensors = function("gk_call_tensors", pointer, pointer, integer, pointer)
     synchronize = function("gk_context_synchronize", pointer)
 
     def arguments_of(*add):
@@ -88,6 +89,11 @@ def main():
         check(call(step, values, None, None))
         lib.gk_values_free(values)
 
+    pair = pointer * 2
+
+    def arrays():
+        check(call_tensors(step, pair(x, v), 2, None))
+
     def with_result():
         values = lib.gk_values_new()
         tensor(values, x)
@@ -97,7 +103,7 @@ def main():
         lib.gk_values_free(values)
         lib.gk_values_free(results)
 
-    for name, work in {"with kept arguments": again, "with new arguments": anew, "with a result": with_result}.items():
+    for name, work in {"with kept arguments": again, "with new arguments": anew, "of two arrays": arrays, "with a result": with_result}.items():
         for _ in range(1000):
             work()
         batches = []

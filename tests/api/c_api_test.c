@@ -230,6 +230,17 @@ static const char* calls(struct world* w) {
   CHECK(number == 7);
   gk_values_free(results);
   OK(gk_call(both, one, NULL, NULL));
+  gk_tensor* at[] = {w->x, NULL};
+  OK(gk_call_tensors(both, at, 1, &results));
+  CHECK(gk_values_count(results) == 2);
+  OK(gk_values_number(results, 1, &number));
+  CHECK(number == 7);
+  gk_values_free(results);
+  FAILS("E0206", gk_call_tensors(both, NULL, 0, NULL));
+  FAILS("E0206", gk_call_tensors(both, at, -1, NULL));
+  FAILS("E0512", gk_call_tensors(both, at, 2, NULL));
+  FAILS("E0512", gk_call_tensors(both, NULL, 1, NULL));
+  FAILS("E0512", gk_call_tensors(NULL, at, 1, NULL));
   FAILS("E0206", gk_call(w->axpy, one, NULL, NULL));
   FAILS("E0206", gk_call(w->axpy, NULL, NULL, NULL));
   gk_launch_shape shape = {2, 64, 0};

@@ -1,6 +1,7 @@
 // The C interface: errors, engines, contexts, arrays, programs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -332,22 +333,36 @@ gk_error* gk_values_integer(const gk_values* v, int i, int64_t* out) {
 }
 void gk_values_free(gk_values* v) { delete v; }
 
+static void call(const gk_function* f, const std::vector<api::Value>& args, const gk_launch_shape* shape,
+                 gk_values** results) {
+  auto r = gk::engine::call_callable(gk::engine::Access::impl(f->function).get(), args,
+                                     gk::engine::c_launch_shape(shape))
+               .value();
+  if (!results) return;
+  auto out = std::make_unique<gk_values>();
+  using Kind = api::Value::Kind;
+  if (r.kind() == Kind::List || r.kind() == Kind::Tuple || r.kind() == Kind::Record)
+    out->values = r.items();
+  else if (r.kind() != Kind::None)
+    out->values.push_back(std::move(r));
+  *results = out.release();
+}
 gk_error* gk_call(const gk_function* f, const gk_values* args, const gk_launch_shape* shape,
                   gk_values** results) {
   if (auto* bad = c_check({f})) return bad;
+  static const std::vector<api::Value> none;
+  return c_call([&] { call(f, args ? args->values : none, shape, results); });
+}
+gk_error* gk_call_tensors(const gk_function* f, gk_tensor* const* args, int count, gk_values** results) {
+  if (auto* bad = c_check({f})) return bad;
+  if (count > 0 && !args) return c_check({args});
+  for (int i = 0; i < count; ++i)
+    if (auto* bad = c_check({args[i]})) return bad;
   return c_call([&] {
-    static const std::vector<api::Value> none;
-    auto r = gk::engine::call_callable(gk::engine::Access::impl(f->function).get(),
-                                       args ? args->values : none, gk::engine::c_launch_shape(shape))
-                 .value();
-    if (!results) return;
-    auto out = std::make_unique<gk_values>();
-    using Kind = api::Value::Kind;
-    if (r.kind() == Kind::List || r.kind() == Kind::Tuple || r.kind() == Kind::Record)
-      out->values = r.items();
-    else if (r.kind() != Kind::None)
-      out->values.push_back(std::move(r));
-    *results = out.release();
+    std::vector<api::Value> values;
+    values.reserve(static_cast<size_t>(std::max(count, 0)));
+    for (int i = 0; i < count; ++i) values.emplace_back(args[i]->tensor);
+    call(f, values, nullptr, results);
   });
 }
 
