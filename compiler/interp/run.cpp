@@ -223,8 +223,10 @@ class Runner {
       return {};
     };
     const auto holds = [&](ir::ValueId v) { return value(v)->get(0).i != 0; };
-    if (n.op == Op::Loop) {
+    if (form.param == 1) {
       for (int64_t i = 0; i < n.attrs.index; ++i) {
+        if (interrupted_ && interrupted_())
+          return fail(ErrorKind::Interrupted, "E0806", "interrupted", n.span);
         Array index = Array::zeros(DType::I64, {});
         index.set(0, Scalar::of_int(i));
         set(n.regions[0].params[0], share(std::move(index)));

@@ -19,7 +19,8 @@ AttrFields attr_fields(Op op) {
     case Op::Concat: return {.axes = true};
     case Op::Slice: return {.shape = true, .region = true};
     case Op::UpdateSlice: return {.region = true};
-    case Op::Loop: return {.index = "trips"};
+    case Op::Loop:
+    case Op::Repeat: return {.index = "trips"};
     case Op::KernelCall: return {.index = "threads", .shape = true, .name = true, .kernel = true};
     default: break;
   }

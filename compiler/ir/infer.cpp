@@ -389,6 +389,7 @@ Result<Type> infer_unchecked(Op op, Operands operands, const Attrs& attrs) {
     case Op::KernelCall:
     case Op::If:
     case Op::While:
+    case Op::Repeat:
       return type_error("E0203", fmt::format("{} is typed by its body (see result_types)", info(op).name));
     default: break;
   }

@@ -20,15 +20,15 @@
 namespace gk::ir {
 
 // Note [Regions]
-// A Loop, an If and a While run regions: lists of nodes with parameters and yields, which compute values like
-// those around them. A region is isolated: beside its own values it sees the module's numbers (Param) alone.
-// What it uses of its surroundings is an operand of its node, which a parameter stands for. With x... for
-// operands that regions only read and c... for those that are carried from turn to turn:
+// A Loop, a Repeat, an If and a While run regions: lists of nodes with parameters and yields, which compute
+// values like those around them. A region is isolated: beside its own values it sees the module's numbers
+// (Param) alone. What it uses of its surroundings is an operand of its node, which a parameter stands for.
+// With x... for operands that regions only read and c... for those that are carried from turn to turn:
 //   If    : (condition, x...); two regions (x...), which yield the results;
 //   While : (condition, c..., x...); one region (c..., x...), which yields the next condition and the next
-//   c...; Loop  : (c..., x...); one region (turn: i64[], c..., x...), which yields the next c....
-// The results of a While or Loop are the last c.... Regions know no storage: they become programs with slots
-// where memory is planned.
+//   c...; Loop, Repeat: (c..., x...); one region (turn: i64[], c..., x...), which yields the next c....
+// The results of a While, Loop or Repeat are the last c.... A Loop is a part of a kernel, a Repeat steps of
+// their own. Regions know no storage: they become programs with slots where memory is planned.
 using ValueId = int32_t;
 struct Node;
 
@@ -45,7 +45,7 @@ struct Node {
   Attrs attrs;
   Span span{};
   int group = -1;               // set by fuse: nodes of one group become one kernel; -1: not yet placed
-  std::vector<Region> regions;  // If: two; While, Loop: one
+  std::vector<Region> regions;  // If: two; the others: one
 };
 
 /// Which operand, parameter and yield are the first that belong together, and whether yields become operands.
@@ -60,7 +60,9 @@ constexpr RegionForm region_form(Op op) {
     default: return {0, 1, 0, true};
   }
 }
-constexpr bool has_regions(Op op) { return op == Op::Loop || op == Op::If || op == Op::While; }
+constexpr bool has_regions(Op op) {
+  return op == Op::Loop || op == Op::If || op == Op::While || op == Op::Repeat;
+}
 /// How many operands have parameters, and how many of these are carried.
 inline size_t num_inputs(const Node& n) { return n.operands.size() - region_form(n.op).operand; }
 inline size_t num_carried(const Node& n) { return region_form(n.op).carries ? n.results.size() : 0; }

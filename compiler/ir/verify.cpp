@@ -101,7 +101,7 @@ class Verifier {
     const Type condition = Type::of(DType::Bool, {});
     if (form.operand == 1 && (types.empty() || !types[0].same_as(condition)))
       return bad("the first operand is not a condition, bool[]", n.span);
-    if (n.op == Op::Loop && n.attrs.index < 0) return bad("a loop has a negative trip count", n.span);
+    if (form.param == 1 && n.attrs.index < 0) return bad("a loop has a negative trip count", n.span);
     if (n.regions.size() != (n.op == Op::If ? 2U : 1U))
       return bad(fmt::format("{} has {} regions", info(n.op).name, n.regions.size()), n.span);
     if (form.carries && n.results.size() > num_inputs(n))

@@ -62,6 +62,7 @@ bool may_fault(const Lookup& l, const Node& n) {
     case Op::Loop:
     case Op::If:
     case Op::While:
+    case Op::Repeat:
       return std::any_of(n.regions.begin(), n.regions.end(), [&](const ir::Region& r) {
         return std::any_of(r.nodes.begin(), r.nodes.end(), [&](const Node& i) { return may_fault(l, i); });
       });
@@ -85,9 +86,10 @@ ValueId continued_value(const Lookup& l, ValueId v) {
       return -1;
     }
     case Op::If:
-    case Op::While: {
+    case Op::While:
+    case Op::Repeat: {
       const int input = continued_input(l, *n, result);
-      return input < 0 ? -1 : n->operands[1 + static_cast<size_t>(input)];
+      return input < 0 ? -1 : n->operands[ir::region_form(n->op).operand + static_cast<size_t>(input)];
     }
     default: return -1;
   }

@@ -1,5 +1,5 @@
-// If and While: a step whose bodies are schedules of their own. Each region becomes a module with slots,
-// which are parts of the memory around it.
+// If, While and Repeat: a step whose bodies are schedules of their own. Each region becomes a module with
+// slots, which are parts of the memory around it.
 //
 // Note [Places of results]
 // The slots of a body are the operands that regions only read, and the results. A result that continues an
@@ -224,6 +224,7 @@ Lowerer::Body Lowerer::body(const Node& n, const ir::Region& r, const std::vecto
     in.results = {copier.fresh(r.params[form.param + i])};
     b.module.top.nodes.push_back(std::move(in));
   }
+  const ValueId turn = n.op == Op::Repeat ? copier.fresh(r.params[0]) : -1;
   for (const Node& i : r.nodes) b.module.top.nodes.push_back(copier.node(i));
   for (size_t s = 0; s < places.size(); ++s) {
     const auto [input, result] = places[s];
@@ -242,13 +243,27 @@ Lowerer::Body Lowerer::body(const Node& n, const ir::Region& r, const std::vecto
   }
   take_inputs(b.module);
   take_numbers(b.module.top, m_, b.module, b.numbers);
+  if (n.op == Op::Repeat) {
+    Node number;
+    number.op = Op::Param;
+    number.attrs.index = static_cast<int64_t>(b.numbers.size());
+    number.attrs.value = Scalar::of_int(0);
+    number.attrs.dtype = DType::I64;
+    number.results = {turn};
+    b.module.top.nodes.insert(b.module.top.nodes.begin(), std::move(number));
+    b.module.params.push_back(Scalar::of_int(0));
+    b.numbers.push_back(program::Body::kTurn);
+  }
   return b;
 }
 
 Result<void> Lowerer::branch(const Node& n) {
-  const bool loop = n.op == Op::While;
+  using Kind = program::Step::Kind;
+  const bool conditional = n.op != Op::Repeat, loop = n.op != Op::If;
+  const size_t first = ir::region_form(n.op).operand;
   LoweredStep s;
-  s.step.kind = loop ? program::Step::Kind::While : program::Step::Kind::If;
+  s.step.kind = n.op == Op::If ? Kind::If : n.op == Op::While ? Kind::While : Kind::Repeat;
+  s.step.times = n.attrs.index;
   s.step.label = ir::info(n.op).name;
   s.step.span = n.span;
   Options options = options_;
@@ -275,18 +290,18 @@ Result<void> Lowerer::branch(const Node& n) {
   condition.param = LoweredStep::kCondition;
   condition.size_bytes = 1;
   condition.read = true;
-  if (loop) {
+  if (n.op == Op::While) {
     GK_TRY(const int from, home(n.operands[0]));
     condition.buffer = new_buffer(DType::Bool, {});
     condition.written = true;
     s.inherits.push_back({from, condition.buffer});
-  } else {
+  } else if (conditional) {
     GK_TRY(condition.buffer, dense(n.operands[0], condition.offset_bytes));
   }
-  s.buffers.push_back(condition);
+  if (conditional) s.buffers.push_back(condition);
 
   for (size_t i = 0; i < at.size(); ++i) {
-    const ValueId from = at[i].input < 0 ? -1 : n.operands[1 + static_cast<size_t>(at[i].input)];
+    const ValueId from = at[i].input < 0 ? -1 : n.operands[first + static_cast<size_t>(at[i].input)];
     const ValueId to = at[i].result < 0 ? -1 : n.results[static_cast<size_t>(at[i].result)];
     const ValueId v = to < 0 ? from : to;
     BufferUse u;
@@ -308,7 +323,7 @@ Result<void> Lowerer::branch(const Node& n) {
   }
   if (!works) {
     for (const auto& i : s.inherits)
-      if (i.to != condition.buffer) copy(i.from, i.to);
+      if (!conditional || i.to != condition.buffer) copy(i.from, i.to);
     return {};
   }
   if (arena_bytes > 0) {

@@ -56,7 +56,8 @@ class Origins {
         break;
       case Op::Loop:
       case Op::If:
-      case Op::While: inner = in_regions(n, v); break;
+      case Op::While:
+      case Op::Repeat: inner = in_regions(n, v); break;
       default: break;
     }
     return inner.valid() ? inner : n.span;

@@ -22,7 +22,7 @@ std::vector<NodeKind> node_kinds(const Lookup& l) {
       k = NodeKind::Input;
     } else if (n.op == Op::KernelCall) {
       k = NodeKind::Call;
-    } else if (n.op == Op::If || n.op == Op::While) {
+    } else if (n.op == Op::If || n.op == Op::While || n.op == Op::Repeat) {
       k = NodeKind::Branch;
     } else if (n.op == Op::MatMul) {
       k = NodeKind::Product;

@@ -422,11 +422,12 @@ class Planner {
       return std::find_if(s.buffers.begin(), s.buffers.end(),
                           [&](const BufferUse& u) { return u.param == param; });
     };
-    const program::Ref condition = ref(*use_of(LoweredStep::kCondition));
-    s.step.reads = {condition};
     program::Body body;
     body.slots.resize(s.bodies[0].program.slots.size());
-    if (s.step.kind == program::Step::Kind::While) body.slots.back() = condition;
+    if (const auto condition = use_of(LoweredStep::kCondition); condition != s.buffers.end()) {
+      s.step.reads = {ref(*condition)};
+      if (s.step.kind == program::Step::Kind::While) body.slots.back() = s.step.reads[0];
+    }
     for (const BufferUse& u : s.buffers) {
       const program::Ref r = ref(u);
       if (u.read) put(s.step.reads, r);

@@ -95,7 +95,7 @@ class Remaker {
 
   void region(ir::Region& r) {
     for (Node& n : r.nodes) {
-      if (n.op == Op::If || n.op == Op::While) inputs(n);
+      if (n.op == Op::If || n.op == Op::While || n.op == Op::Repeat) inputs(n);
       for (ir::Region& inner : n.regions) region(inner);
     }
   }

@@ -22,6 +22,15 @@ struct Evaluator::Branches {
   bool must_agree = false;  // a value is asked for: E0719 where the arms give two forms
 };
 
+/// A `for` that may become one of the device's.
+struct Evaluator::DeviceLoop {
+  const syntax::Stmt& s;
+  ScopePtr scope;
+  const Value& over;  // a range, or an array as it was when the loop began
+  int64_t lo, hi;
+  std::set<std::string> rebound;  // names from outside
+};
+
 struct Evaluator::Body {
   std::unique_ptr<Trace> trace;  // running
   Value value = Value::none();

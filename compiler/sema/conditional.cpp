@@ -1,7 +1,7 @@
 // Bodies that stay bodies: `if` and `while` on device values inside a capture, and `for` as a loop on the
-// device (loops.cpp). They become the regions of If, While and Loop nodes. See Note [Regions] in ir/module.h
-// and Note [Cells] in trace.h. Checking goes the same way without a trace of its own for the body: forms are
-// compared, nothing is built.
+// device (device_loops.cpp). They become the regions of If, While, Loop and Repeat nodes. See Note [Regions]
+// in ir/module.h and Note [Cells] in trace.h. Checking goes the same way without a trace of its own for the
+// body: forms are compared, nothing is built.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -249,11 +249,11 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId first, s
   ir::Node node;
   node.op = op;
   node.span = as_called(span);
-  if (op != ir::Op::Loop) node.operands = {first};
+  if (form.operand == 1) node.operands = {first};
   std::vector<ArrayPtr> written;
   for (size_t b = 0; b < bodies.size(); ++b) {
     ir::Region r = bodies[b].trace->take_region();
-    if (op == ir::Op::Loop) r.params = {first};
+    if (form.param == 1) r.params = {first};
     if (op == ir::Op::While) r.yields = bodies[b].extra;
     for (const Shared& s : cells) {
       const Trace::Cell* c = s.in[b];
@@ -271,8 +271,8 @@ std::vector<ir::ValueId> Evaluator::close_bodies(ir::Op op, ir::ValueId first, s
     if (op == ir::Op::If) r.yields.insert(r.yields.end(), bodies[b].extra.begin(), bodies[b].extra.end());
     node.regions.push_back(std::move(r));
   }
+  node.attrs.index = bodies[0].turns;
   if (op == ir::Op::Loop) {
-    node.attrs.index = bodies[0].turns;
     trace_->append_nodes(take_invariants(trace_->module(), node, written.size()));
   }
   const std::vector<ir::Type> types = ir::result_types(trace_->module(), node);

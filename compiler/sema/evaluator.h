@@ -134,10 +134,10 @@ class Evaluator {
   /// The value is what both arms give, when `wanted`; nothing where they give none.
   Result<Value> branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope, bool wanted);
   Result<void> device_while(const syntax::Stmt& s, const ScopePtr& scope, const ArrayPtr& condition);
-  /// A `for` as a loop in a kernel, or a long one in a capture as a loop of the graph, by what its body,
-  /// traced once, turns out to be. False, and nothing has changed: it is neither.
-  Result<bool> loop_on_device(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
-                              int64_t hi);
+  /// How many turns of a `for` the device takes, by what its body turns out to be: Note [Loops on the
+  /// device]. 0, and nothing has changed: it takes none.
+  Result<int64_t> loop_on_device(const syntax::Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
+                                 int64_t hi);
   /// The numbers among `names` in the dtypes that the body `arms` gives them, from now on.
   Result<HeldNumbers> hold_numbers(const std::set<std::string>& names, const ScopePtr& scope,
                                    const Arms& arms, const void* body, Span span);
@@ -425,9 +425,16 @@ class Evaluator {
                       Span span);
   Result<void> freshen(const std::set<std::string>& names, const ScopePtr& scope, bool scalars, Span span);
   Result<Value> renew(const Value& v, bool scalars, Span span);
-  /// `first`: the condition; of a Loop the turn in its region.
+  /// `first`: the condition; of a Loop or Repeat the turn in its region.
   std::vector<ir::ValueId> close_bodies(ir::Op op, ir::ValueId first, std::vector<Body>& bodies, Span span);
-  Result<ArrayPtr> loop_index(ir::ValueId turn, int64_t lo, int64_t hi, Span span);
+  struct DeviceLoop;
+  Result<int64_t> loop_in_kernel(const DeviceLoop& loop);
+  Result<int64_t> loop_in_graph(const DeviceLoop& loop);
+  Result<int64_t> given_up_or(const DeviceLoop& loop, const std::function<Result<int64_t>()>& attempt);
+  Result<std::optional<Body>> trace_turns(const DeviceLoop& loop, Settled& settled, int64_t count,
+                                          const std::function<Result<ArrayPtr>(int64_t)>& index);
+  void close_loop(ir::Op op, ir::ValueId first, Body body, const Settled& settled, Span span);
+  Result<ArrayPtr> scaled_index(ArrayPtr x, int64_t factor, int64_t offset, Span span);
   Result<ir::ValueId> count_turns(Body& body, ir::ValueId turn, int64_t turns, Span span);
   Result<ArrayPtr> number_on_device(int64_t i, Span span);
   void apply(const Settled& settled);

@@ -49,6 +49,7 @@ Result<void> check_body(const program::Program& p, const Step& s, const program:
     }
   }
   for (const int32_t slot : b.scalars) {
+    if (slot == program::Body::kTurn && s.kind == Step::Kind::Repeat) continue;
     if (slot < 0 || static_cast<size_t>(slot) >= p.scalars.size()) {
       return broken(s, fmt::format("there is no scalar {}", slot));
     }
@@ -124,6 +125,10 @@ Result<void> check_program(const program::Program& p) {
         break;
       case Step::Kind::If:
       case Step::Kind::While: GK_CHECK(check_conditional(p, s)); break;
+      case Step::Kind::Repeat:
+        if (s.bodies.size() != 1 || s.times < 0) return broken(s, "a repetition has one body, and turns");
+        GK_CHECK(check_body(p, s, s.bodies[0]));
+        break;
     }
   }
   return {};
@@ -167,11 +172,14 @@ bool is_empty(const Step& s, program::TargetKind target) {
     case Step::Kind::Copy: return s.writes[0].size_bytes == 0;
     case Step::Kind::Library: return is_empty(s.library);
     case Step::Kind::If:
+    case Step::Kind::Repeat:
       // A branch to nothing is no step; a loop always is one, for its condition.
-      return std::all_of(s.bodies.begin(), s.bodies.end(), [](const program::Body& b) {
-        return std::all_of(b.program->steps.begin(), b.program->steps.end(),
-                           [&](const Step& inner) { return is_empty(inner, b.program->target(inner)); });
-      });
+      return (s.kind == Step::Kind::Repeat && s.times == 0) ||
+             std::all_of(s.bodies.begin(), s.bodies.end(), [](const program::Body& b) {
+               return std::all_of(b.program->steps.begin(), b.program->steps.end(), [&](const Step& inner) {
+                 return is_empty(inner, b.program->target(inner));
+               });
+             });
     case Step::Kind::While: return false;
     case Step::Kind::Launch: break;
   }

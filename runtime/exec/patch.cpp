@@ -50,7 +50,7 @@ Inside inside(const Changed& changed, const program::Body& b) {
   Inside in;
   // Where everything changes nothing is said of single slots.
   const auto scalar = [&](int32_t s) {
-    return changed.scalars != nullptr && changed.scalars->has(static_cast<size_t>(s));
+    return s >= 0 && changed.scalars != nullptr && changed.scalars->has(static_cast<size_t>(s));
   };
   for (size_t i = 0; i < b.slots.size(); ++i) {
     if (changed.everything || changed.moved(b.slots[i])) in.slots.set(i);
@@ -67,16 +67,18 @@ struct Operation {
   bool touched = false;
 };
 
-// In the walker's order: a conditional after the operations of its bodies.
+// In the walker's order: a conditional after the operations of its bodies, a repetition not at all.
 template <class F>
 void each_operation(const program::Program& p, const Changed& changed, F& f) {
   for (const Step& s : p.steps) {
     if (is_empty(s, p.target(s))) continue;
+    const bool repeats = s.kind == Step::Kind::Repeat;
     for (const program::Body& b : s.bodies) {
       const Inside in = inside(changed, b);
-      each_operation(*b.program, {changed.arena, &in.slots, &in.scalars, changed.everything}, f);
+      for (int64_t turn = 0; turn < (repeats ? s.times : 1); ++turn)
+        each_operation(*b.program, {changed.arena, &in.slots, &in.scalars, changed.everything}, f);
     }
-    f(Operation{&s, changed.touches(s)});
+    if (!repeats) f(Operation{&s, changed.touches(s)});
   }
 }
 
@@ -94,6 +96,7 @@ std::string_view name(Step::Kind k) {
     case Step::Kind::Library: return "library call";
     case Step::Kind::If: return "branch";
     case Step::Kind::While: return "loop";
+    case Step::Kind::Repeat: return "repetition";
   }
   return "";
 }
@@ -115,11 +118,17 @@ Result<void> patch_steps(Patcher& patcher, Walker& walker, const Frame& frame,
   for (size_t i = 0; i < p.steps.size(); ++i) {
     const Step& s = p.steps[i];
     if (is_empty(s, p.target(s))) continue;
+    const bool repeats = s.kind == Step::Kind::Repeat;
     for (size_t b = 0; b < s.bodies.size(); ++b) {
       const Inside in = inside(changed, s.bodies[b]);
-      GK_CHECK(patch_steps(patcher, walker, body_frame(frame, i, b), ids, operation,
-                           {changed.arena, &in.slots, &in.scalars, changed.everything}, patched));
+      Frame body = body_frame(frame, i, b);
+      for (int64_t turn = 0; turn < (repeats ? s.times : 1); ++turn) {
+        if (repeats) set_turn(body, s.bodies[b], turn);
+        GK_CHECK(patch_steps(patcher, walker, body, ids, operation,
+                             {changed.arena, &in.slots, &in.scalars, changed.everything}, patched));
+      }
     }
+    if (repeats) continue;
     const hal::NodeId id = ids[operation++];
     if (is_conditional(s) || !changed.touches(s)) continue;
     patcher.aim(id);

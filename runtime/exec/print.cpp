@@ -37,6 +37,7 @@ void add_labels(const program::Program& p, const std::string& indent, std::vecto
         break;
       case Kind::If: out.push_back(indent + named("if", s.label)); break;
       case Kind::While: out.push_back(indent + named("while", s.label)); break;
+      case Kind::Repeat: out.push_back(fmt::format("{}repeat {}", indent, s.times)); break;
     }
     for (size_t b = 0; b < s.bodies.size(); ++b) {
       if (b == 1) out.push_back(indent + "else");

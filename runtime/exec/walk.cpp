@@ -37,11 +37,19 @@ Frame body_frame(const Frame& outer, size_t step, size_t body) {
   f.program = &outer.program->bodies[step][body];
   f.slots.reserve(b.slots.size());
   for (const Ref& r : b.slots) f.slots.push_back(resolve(r, outer));
-  for (const int32_t s : b.scalars) f.own_scalars.push_back(outer.scalars[static_cast<size_t>(s)]);
+  for (const int32_t s : b.scalars)
+    f.own_scalars.push_back(s == program::Body::kTurn ? Scalar::of_int(0)
+                                                      : outer.scalars[static_cast<size_t>(s)]);
   f.scalars = f.own_scalars;
   f.arena = outer.arena + b.arena_offset_bytes;
   f.faults = outer.faults;
   return f;
+}
+
+void set_turn(Frame& inside, const program::Body& b, int64_t turn) {
+  for (size_t i = 0; i < b.scalars.size(); ++i) {
+    if (b.scalars[i] == program::Body::kTurn) inside.own_scalars[i] = Scalar::of_int(turn);
+  }
 }
 
 Result<hal::NodeId> Walker::step(hal::Recorder& r, const Frame& frame, size_t index,
@@ -61,9 +69,22 @@ Result<hal::NodeId> Walker::step(hal::Recorder& r, const Frame& frame, size_t in
     }
     case Step::Kind::If:
     case Step::Kind::While: node = conditional(r, frame, index, deps, each); break;
+    case Step::Kind::Repeat: return repeat(r, frame, index, deps, each);
   }
   if (node && each != nullptr) (*each)(*node);
   return node;
+}
+
+Result<hal::NodeId> Walker::repeat(hal::Recorder& r, const Frame& frame, size_t index,
+                                   std::span<const hal::NodeId> deps, const Each* each) {
+  const Step& s = frame.program->program->steps[index];
+  Frame inside = body_frame(frame, index, 0);
+  hal::NodeId last = deps.empty() ? -1 : deps.back();
+  for (int64_t turn = 0; turn < s.times; ++turn) {
+    set_turn(inside, s.bodies[0], turn);
+    GK_CHECK(walk(*this, r, inside, last, each));
+  }
+  return last;
 }
 
 Result<hal::NodeId> Walker::kernel(hal::Recorder& r, const Frame& frame, size_t index,

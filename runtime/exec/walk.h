@@ -1,7 +1,7 @@
 // The step walker: a program's steps, with their bindings filled in, given to a recorder one by one. The only
 // code that turns steps into operations, for eager runs, graphs and updates alike. Promises program order,
 // and that operations are told in the same order however often a program is walked: those of a conditional's
-// bodies first, then the conditional itself.
+// bodies first, then the conditional itself; those of a repetition turn by turn, which is none itself.
 #pragma once
 
 #include <functional>
@@ -29,6 +29,8 @@ Frame frame_of(const Loaded::Impl& loaded, const Bindings& bindings, void* arena
                std::vector<std::byte*> room = {});
 /// The frame of body `body` of step `step` in the program of `outer`.
 Frame body_frame(const Frame& outer, size_t step, size_t body);
+/// In `inside`, which is the frame of `b`: what knows the turn is told.
+void set_turn(Frame& inside, const program::Body& b, int64_t turn);
 
 /// Checks that the bindings fit the program: numbers of slots and scalars, sizes, memory still owned or
 /// leased. Errors: Internal E0902, Lease E0602.
@@ -51,6 +53,8 @@ class Walker {
  private:
   Result<hal::NodeId> kernel(hal::Recorder& r, const Frame& frame, size_t index,
                              std::span<const hal::NodeId> deps);
+  Result<hal::NodeId> repeat(hal::Recorder& r, const Frame& frame, size_t index,
+                             std::span<const hal::NodeId> deps, const Each* each);
   Result<hal::NodeId> conditional(hal::Recorder& r, const Frame& frame, size_t index,
                                   std::span<const hal::NodeId> deps, const Each* each);
   std::vector<uint64_t> values_;

@@ -65,12 +65,12 @@ std::string text(TargetKind target, const LaunchDims& d) {
 
 std::string steps(const Program& p, const std::string& indent);
 
-// The bodies of an If or While: where their slots are in the program around, then their steps.
+// The bodies of an If, While or Repeat: where their slots are in the program around, then their steps.
 std::string bodies(const Program& p, const Step& s, const std::string& indent) {
   std::string out;
   for (size_t b = 0; b < s.bodies.size(); ++b) {
     const Body& body = s.bodies[b];
-    const char* what = s.kind == Step::Kind::While ? "do" : b == 0 ? "then" : "else";
+    const char* what = s.kind != Step::Kind::If ? "do" : b == 0 ? "then" : "else";
     out += indent + what;
     if (!body.program) {
       out += " -\n";
@@ -86,7 +86,9 @@ std::string bodies(const Program& p, const Step& s, const std::string& indent) {
                          slot.written ? " written" : "", text(p, body.slots[i]));
     }
     for (size_t i = 0; i < body.scalars.size(); ++i)
-      out += fmt::format("{}  scalar {} = scalar {} around\n", indent, i, body.scalars[i]);
+      out += body.scalars[i] == Body::kTurn
+                 ? fmt::format("{}  scalar {} = the turn\n", indent, i)
+                 : fmt::format("{}  scalar {} = scalar {} around\n", indent, i, body.scalars[i]);
     out += steps(inner, indent + "  ");
   }
   return out;
@@ -109,6 +111,7 @@ std::string steps(const Program& p, const std::string& indent) {
         break;
       case Step::Kind::If: out += "if " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
       case Step::Kind::While: out += "while " + (s.reads.empty() ? "?" : text(p, s.reads[0])); break;
+      case Step::Kind::Repeat: out += fmt::format("repeat {}", s.times); break;
     }
     out += fmt::format(" reads {} writes {}\n", list(p, s.reads), list(p, s.writes));
     out += bodies(p, s, indent + "  ");

@@ -94,17 +94,18 @@ struct FaultSite {
 
 struct Program;
 
-/// What a conditional step runs: a program whose slots are parts of the memory of the program around it, and
+/// What a step with bodies runs: a program whose slots are parts of the memory of the program around it, and
 /// whose arena is a part of its arena.
 struct Body {
   std::shared_ptr<const Program> program;
-  std::vector<Ref> slots;          // one a slot of `program`
-  std::vector<int32_t> scalars;    // for each scalar of `program`, the scalar slot around that it is
-  int64_t arena_offset_bytes = 0;  // where its temporaries begin
+  std::vector<Ref> slots;        // one a slot of `program`
+  std::vector<int32_t> scalars;  // for each scalar of `program`, the scalar slot around that it is, or this:
+  static constexpr int32_t kTurn = -1;  // of a Repeat: the number of the turn, from 0
+  int64_t arena_offset_bytes = 0;       // where its temporaries begin
 };
 
 struct Step {
-  enum class Kind : uint8_t { Launch, Copy, Library, If, While };
+  enum class Kind : uint8_t { Launch, Copy, Library, If, While, Repeat };
   Kind kind = Kind::Launch;
   std::string label;  // for people and dumps: "maximum+add", "matmul", …
   Span span{};
@@ -121,7 +122,8 @@ struct Step {
   LibraryCall library;
   // If, While: reads[0] is the condition, one byte on the device; the body of a While writes it anew. All
   // that bodies read and write is in reads and writes too.
-  std::vector<Body> bodies;  // If: what is done where it is true, and (may be missing) where not. While: one
+  std::vector<Body> bodies;  // If: what is done where it is true, and (may be missing) where not. Others: one
+  int64_t times = 0;         // Repeat: how often its body is done
 };
 
 struct Slot {

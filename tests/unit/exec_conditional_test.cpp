@@ -101,6 +101,50 @@ TEST_P(ExecConditional, arrays_and_scalars_inside_are_patched) {
   EXPECT_EQ(e->num_driver_nodes(), nodes);
 }
 
+// for turn in 0..times { x += turn; y += step }, and x += 100
+TEST_P(ExecConditional, a_repetition_knows_its_turn_and_is_patched) {
+  const auto repeated = [&](int64_t times) {
+    Builder b = builder("body");
+    b.slots(2).scalars({0, 1}).add(b.array(0), scalar_slot(0)).add(b.array(1), scalar_slot(1));
+    Builder around = builder("repeated");
+    around.slots(2).scalars({3});
+    around.repeat(times, {b.build(), {slot(0, kN * 4), slot(1, kN * 4)}, {Body::kTurn, 0}, 0},
+                  {around.array(0), around.array(1)});
+    around.add(around.array(0), f(100));
+    return load(around.build());
+  };
+  const auto p = repeated(5);
+  const auto x = block(0), y = block(0), u = block(0), v = block(0);
+  GK_OK(exec::run(*rt, p, bind({x, y})));
+  EXPECT_TRUE(all(x, 110));
+  EXPECT_TRUE(all(y, 15));
+  const auto e = make(p, bind({x, y}));
+  EXPECT_EQ(e->num_driver_nodes(), 11);
+  GK_OK(e->launch(*rt));
+  EXPECT_TRUE(all(x, 220));
+  GK_OK(e->update(0, p, bind({u, v}, {7})));
+  EXPECT_EQ(e->last_update(), exec::UpdateRung::Patched) << e->last_update_reason();
+  GK_OK(e->launch(*rt, 2));
+  EXPECT_TRUE(all(u, 220));
+  EXPECT_TRUE(all(v, 70));
+  EXPECT_TRUE(all(x, 220));
+  const std::pair<exec::SlotBinding, exec::SlotBinding> pair{{v, 0}, {y, 0}};
+  GK_OK(e->rebind({&pair, 1}));
+  EXPECT_EQ(e->last_update(), exec::UpdateRung::Patched);
+  GK_OK(e->launch(*rt));
+  EXPECT_TRUE(all(y, 30 + 35));
+  // Another number of turns is another number of nodes.
+  GK_OK(e->update(0, repeated(2), bind({u, v}, {1})));
+  EXPECT_GT(e->last_update(), exec::UpdateRung::Patched);
+  GK_OK(e->launch(*rt));
+  EXPECT_TRUE(all(u, 330 + 101));
+  EXPECT_TRUE(all(v, 72));
+  const auto none = block(1), other = block(2);
+  GK_OK(exec::run(*rt, repeated(0), bind({none, other})));
+  EXPECT_TRUE(all(none, 101));
+  EXPECT_TRUE(all(other, 2));
+}
+
 TEST_P(ExecConditional, another_condition_takes_a_lower_rung) {
   Builder b = builder("slots");
   b.slots(1).slot_of("flag", 1);

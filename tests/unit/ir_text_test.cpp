@@ -130,6 +130,10 @@ Module every_op() {
   });
   const ValueId holds = b.add(Op::Any, {c}, every);
   b.output(b.with_regions(Op::While, {holds, n}, {std::move(turn)})[0]);
+  Region repeated = b.region({ir::Type::of(DType::I64, {}), ints}, [&](const auto& p) {
+    return std::vector{b.add(Op::Add, {p[1], p[1]})};
+  });
+  b.output(b.with_regions(Op::Repeat, {n}, {std::move(repeated)}, 3)[0]);
   b.output(looped);
   b.output(z);
   b.m.slots[1].is_output = true;

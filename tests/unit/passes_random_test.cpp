@@ -128,8 +128,9 @@ class Generator {
     ir::Region then = arm(false);
     push_all(b_.branch(std::move(operands), std::move(then), arm(pick(2) == 0)));
   }
-  // A While that counts its turns, or a Loop.
-  void loop(bool counts) {
+  // A While that counts its turns, or a Loop or Repeat.
+  void loop(Op op) {
+    const bool counts = op == Op::While;
     const std::vector<ValueId> carried = some(4), kept = some(3);
     std::vector<ValueId> operands = carried;
     if (counts) operands.insert(operands.begin(), b_.constant(pick(3), DType::I64));
@@ -144,7 +145,7 @@ class Generator {
       return std::vector{b_.op(Op::Lt, {next, b_.constant(most, DType::I64)}), next};
     });
     if (counts) operands.insert(operands.begin(), b_.op(Op::Lt, {start, b_.constant(2, DType::I64)}));
-    push_all(b_.with_regions(counts ? Op::While : Op::Loop, operands, {std::move(r)}, most));
+    push_all(b_.with_regions(op, operands, {std::move(r)}, most));
   }
   // A Loop that computes on one shape alone, which may stay a loop in its kernel.
   void recurrence() {
@@ -170,8 +171,8 @@ class Generator {
     if (idle_ > 0) return;
     if (depth_ < 3 && !inputs_.empty() && pick(6) == 0) {
       switch (pick(4)) {
-        case 0: return loop(false);
-        case 1: return loop(true);
+        case 0: return loop(pick(2) == 0 ? Op::Loop : Op::Repeat);
+        case 1: return loop(Op::While);
         case 2: return recurrence();
         default: return branch();
       }
@@ -350,7 +351,7 @@ TEST(PassesRandom, rewrites_mean_the_same) {
       }
     }
   }
-  for (const Op op : {Op::Loop, Op::If, Op::While})
+  for (const Op op : {Op::Loop, Op::If, Op::While, Op::Repeat})
     for (const size_t depth : {0U, 1U, 2U}) EXPECT_GT((seen[{op, depth}]), 5) << ir::info(op).name << depth;
 }
 

@@ -202,10 +202,10 @@ TEST(PassesRegions, what_stays_the_same_is_not_carried) {
 
 TEST(PassesRegions, dead_values_go_from_all_that_has_regions) {
   const ir::Type turn = ir::Type::of(DType::I64, {});
-  for (const Op op : {Op::Loop, Op::While, Op::If}) {
+  for (const Op op : {Op::Loop, Op::Repeat, Op::While, Op::If}) {
     Given b;
     std::vector<ir::Type> params{array(), array(), array(), array()};
-    if (op == Op::Loop) params.insert(params.begin(), turn);
+    if (ir::region_form(op).param == 1) params.insert(params.begin(), turn);
     const auto body = [&] {
       return b.region(params, [&](const Values& all) {
         const Values p(all.end() - 4, all.end());
@@ -219,7 +219,7 @@ TEST(PassesRegions, dead_values_go_from_all_that_has_regions) {
       });
     };
     Values operands{b.x, b.y, b.x, b.y};
-    if (op != Op::Loop) operands.insert(operands.begin(), b.c);
+    if (ir::region_form(op).operand == 1) operands.insert(operands.begin(), b.c);
     std::vector<ir::Region> regions;
     regions.push_back(body());
     if (op == Op::If) regions.push_back(body());

@@ -143,7 +143,8 @@ class Machine {
       } else if (step.kind == program::Step::Kind::Launch) {
         launch(step, s_.uses[i]);
       } else {
-        conditional(step, s_.bodies[i]);
+        step.kind == program::Step::Kind::Repeat ? repeat(step, s_.bodies[i])
+                                                 : conditional(step, s_.bodies[i]);
       }
     }
   }
@@ -171,6 +172,10 @@ class Machine {
   }
 
   // ---- Bodies
+  void repeat(const program::Step& step, const std::vector<passes::Schedule>& bodies) {
+    if (bodies.size() != 1 || step.bodies.size() != 1) return error("a repetition has one body");
+    for (int64_t turn = 0; turn < step.times; ++turn) body(step, step.bodies[0], bodies[0], turn);
+  }
   void conditional(const program::Step& step, const std::vector<passes::Schedule>& bodies) {
     const Memory condition = memory(step.reads[0]);
     const bool loop = step.kind == program::Step::Kind::While;
@@ -186,7 +191,8 @@ class Machine {
       body(step, step.bodies[0], bodies[0]);
     }
   }
-  void body(const program::Step& step, const program::Body& b, const passes::Schedule& inner) {
+  void body(const program::Step& step, const program::Body& b, const passes::Schedule& inner,
+            int64_t turn = 0) {
     std::vector<Memory> slots;
     if (b.slots.size() != inner.program.slots.size()) return error("a body has other slots than are given");
     for (const program::Ref& r : b.slots) slots.push_back(memory(r));
@@ -212,7 +218,8 @@ class Machine {
       if (!declared(step.writes, arena)) error("a body's arena is not declared");
     }
     std::vector<Scalar> scalars;
-    for (const int32_t s : b.scalars) scalars.push_back(scalars_[static_cast<size_t>(s)]);
+    for (const int32_t s : b.scalars)
+      scalars.push_back(s == program::Body::kTurn ? Scalar::of_int(turn) : scalars_[static_cast<size_t>(s)]);
     Machine(inner, scalars, std::move(slots), arena, e_).run();
   }
   Scalar get(const Memory& m, DType t, int64_t element) {

@@ -316,6 +316,16 @@ Builder& Builder::conditional(program::Step::Kind kind, Ref condition, std::vect
   p_.steps.push_back(std::move(s));
   return *this;
 }
+Builder& Builder::repeat(int64_t times, program::Body body, std::vector<Ref> touched) {
+  program::Step s;
+  s.kind = program::Step::Kind::Repeat;
+  s.times = times;
+  s.reads = touched;
+  s.writes = std::move(touched);
+  s.bodies = {std::move(body)};
+  p_.steps.push_back(std::move(s));
+  return *this;
+}
 std::shared_ptr<const program::Program> Builder::build() { return std::make_shared<program::Program>(p_); }
 
 void RuntimeTest::SetUp() {

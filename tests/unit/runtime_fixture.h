@@ -50,6 +50,7 @@ class Builder {
   /// condition = x[0] < v
   Builder& below(Ref condition, Ref x, Arg v);
   /// A step of one or two bodies; reads and writes are those given, after the condition.
+  Builder& repeat(int64_t times, program::Body body, std::vector<Ref> touched);
   Builder& conditional(program::Step::Kind kind, Ref condition, std::vector<program::Body> bodies,
                        std::vector<Ref> touched);
   std::shared_ptr<const program::Program> build();
