@@ -77,7 +77,8 @@ Result<ArrayPtr> Evaluator::scaled_index(ArrayPtr x, int64_t factor, int64_t off
 
 Result<int64_t> Evaluator::loop_on_device(const Stmt& s, const ScopePtr& scope, const Value& over, int64_t lo,
                                           int64_t hi) {
-  const int64_t turns = hi - lo;
+  int64_t turns = 0;
+  if (__builtin_sub_overflow(hi, lo, &turns)) return 0;
   const bool in_kernel = fuse_ && over.kind == VKind::Range && turns >= kMinRolledTrips &&
                          (capturing() || turns <= kMaxEagerRolledTrips) && may_roll(*s.body);
   const bool in_host_memory =

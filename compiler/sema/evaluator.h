@@ -25,6 +25,7 @@
 #include "compiler/sema/kernel_lower.h"
 #include "compiler/sema/library.h"
 #include "compiler/sema/prologue.h"
+#include "compiler/sema/rebound.h"
 #include "compiler/sema/shared_calls.h"
 #include "compiler/sema/trace.h"
 #include "compiler/sema/value.h"
@@ -124,12 +125,6 @@ class Evaluator {
   Result<Flow> loop_body(const syntax::Stmt& s, const ScopePtr& scope, Value index);
 
   // bodies that become regions (conditional.cpp, loops.cpp)
-  /// A name from outside the body that the body rebinds.
-  struct Rebound {
-    std::shared_ptr<Variable> var;
-    Value before;
-    Span span{};
-  };
   struct Branches;
   /// The value is what both arms give, when `wanted`; nothing where they give none.
   Result<Value> branch(const ArrayPtr& condition, const Branches& b, const ScopePtr& scope, bool wanted);
