@@ -45,8 +45,8 @@ struct LoweredStep {
     int from, to;
   };
   std::vector<Inherit> inherits;
-  // If, While, Repeat: the schedule of each region with its numbers. There a BufferUse has in `param` the slot of the
-  // regions, or one of these.
+  // If, While, Repeat: the schedule of each region with its numbers. There a BufferUse has in `param` the
+  // slot of the regions, or one of these.
   static constexpr int kCondition = -2, kArena = -3;
   std::vector<Schedule> bodies;
   std::vector<std::vector<int>> scalars;

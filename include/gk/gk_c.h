@@ -201,7 +201,8 @@ typedef struct gk_launch_shape {
  * `shape` may be NULL. */
 gk_error* gk_call(const gk_function* f, const gk_values* args, const gk_launch_shape* shape,
                   gk_values** results);
-/* The same of `count` arrays alone, which stand at `args`: no list is made. Errors: also E0512 where one is NULL. */
+/* The same of `count` arrays alone, which stand at `args`: no list is made. Errors: also E0512 where one is
+ * NULL. */
 gk_error* gk_call_tensors(const gk_function* f, gk_tensor* const* args, int count, gk_values** results);
 
 /* ---- graphs ---- */
