@@ -62,6 +62,7 @@ Result<Value> Evaluator::call_captured(const Callable& c, Call& call, const Scop
       ArrayPtr mine = a;
       if (r) r = own(mine, call.span);
       if (r) r = detach_aliases(*mine, call.span);
+      if (!mine->storage) mine->apart = true;  // it gets a home that no equal value shares
     });
     return r;
   };
