@@ -69,6 +69,8 @@ bool Sites::fits(const KnownWork& w, const Inputs& inputs) {
 bool Sites::compares() const { return gk::options().stress && repeats_ % 2 == 1; }
 
 const KnownWork* Sites::find(Site& site, const Inputs& inputs) {
+  // Work of a place inside another is not all that came of the outer one.
+  if (ev_.observed_) ev_.observed_->spoil();
   const size_t n = site.known.size();
   for (size_t k = 0; k < n; ++k) {
     const size_t at = (site.last + site.stride + k) % n;
