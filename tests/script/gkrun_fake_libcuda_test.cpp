@@ -101,7 +101,7 @@ TEST_F(GkrunFakeLibcuda, no_gpu_an_old_driver_and_one_that_does_not_start_are_to
 }
 
 // Whatever its kernels leave undone: the driver is given nothing against its rules, and at the end all is
-// given back.
+// given back. A script that waits for what a kernel writes does not end here: its condition has to be the host's.
 TEST_F(GkrunFakeLibcuda, programs_leave_nothing_behind) {
   const fs::path scripts = fs::path(GK_SOURCE_DIR) / "tests/scripts";
   int programs = 0;
@@ -112,6 +112,7 @@ TEST_F(GkrunFakeLibcuda, programs_leave_nothing_behind) {
       const Outcome r =
           with("report=1", {"--device", "cuda", "--cache-dir", at("cache"), entry.path().string()});
       EXPECT_LE(r.status, 3) << entry.path();
+      if (r.status > 128) continue;  // it did not end
       // What does not compile has opened no device.
       if (r.status == 2) continue;
       EXPECT_NE(r.err.find(" 0 violations, 0 objects left\n"), std::string::npos) << entry.path() << "\n"

@@ -54,11 +54,17 @@ class Gkrun : public testing::Test {
     return at(name);
   }
 
+  static constexpr unsigned kLongest = 300;  // seconds
+
   pid_t start(const std::vector<std::string>& args, const std::string& input, const std::string& out) const {
     std::string in = write("stdin", input);
     std::string err = at("stderr");
     pid_t pid = ::fork();
     if (pid != 0) return pid;
+    // A program that does not end must fail its test, not hang it. What the tests were started with says nothing of
+    // how gkrun takes Ctrl-C.
+    ::alarm(kLongest);
+    ::signal(SIGINT, interruptions_ignored_ ? SIG_IGN : SIG_DFL);
     if (::chdir(folder_.c_str()) != 0) _exit(99);
     ::dup2(::open(in.c_str(), O_RDONLY), 0);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
@@ -113,6 +119,7 @@ class Gkrun : public testing::Test {
 
   std::string binary_;
   fs::path folder_;
+  bool interruptions_ignored_ = false;
 };
 
 }  // namespace gk::tests
