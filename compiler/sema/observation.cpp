@@ -44,23 +44,17 @@ Observation::Observation(Evaluator& ev, const Inputs& inputs)
   work_->permissions = inputs.permissions;
   work_->definitions = ev.num_definitions();
   work_->manner = ev.manner();
-  work_->prologue = std::make_shared<Prologue>(true);
-  ev.following_ = work_->prologue.get();
   for (const ArrayData* a : leaves_.arrays) {
     input_storages_.push_back(a->storage);
     owned_.push_back(a->storage->owner == a);
     alone_.push_back(is_alone(*a));
   }
   for (const Value* n : leaves_.numbers) numbers_.push_back(n->scalar.peek());
-  for (Value* v : inputs.values) {
-    if (!v || !has_numbers(*v)) continue;
-    Value followed =
-        with_numbers(*v, [&](const Value& n) { return n.constant ? n : work_->prologue->argument(n); });
-    originals_.push_back({v, std::exchange(*v, followed), std::move(followed)});
-  }
+  follow(inputs);
 }
 
-Observation::Observation(Evaluator& ev, const KnownWork& expected, const Given& given)
+// Numbers are followed here too: a loop whose numbers are may be gone through on the host.
+Observation::Observation(Evaluator& ev, const Inputs& inputs, const KnownWork& expected, const Given& given)
     : ev_(ev),
       outer_(std::exchange(ev.observed_, this)),
       followed_before_(std::exchange(ev.following_, nullptr)),
@@ -68,6 +62,18 @@ Observation::Observation(Evaluator& ev, const KnownWork& expected, const Given& 
       expected_(&expected),
       given_(&given) {
   if (outer_) outer_->spoil();
+  follow(inputs);
+}
+
+void Observation::follow(const Inputs& inputs) {
+  work_->prologue = std::make_shared<Prologue>(true);
+  ev_.following_ = work_->prologue.get();
+  for (Value* v : inputs.values) {
+    if (!v || !has_numbers(*v)) continue;
+    Value followed =
+        with_numbers(*v, [&](const Value& n) { return n.constant ? n : work_->prologue->argument(n); });
+    originals_.push_back({v, std::exchange(*v, followed), std::move(followed)});
+  }
 }
 
 Observation::~Observation() { end_watch(); }
@@ -78,7 +84,7 @@ const char* Observation::difference() const {
   return ev_.effects()->same_kept(work_->program, expected_->program) ? nullptr : "another program";
 }
 
-void Observation::hold_against(const Unit& unit) {
+void Observation::hold_against(const Unit& unit, const std::vector<int32_t>& sources) {
   const auto differ = [&](const char* what) { wrong_ = what; };
   if (unit.slots.size() != expected_->slots.size()) return differ("other arrays");
   for (size_t i = 0; i < unit.slots.size(); ++i) {
@@ -86,7 +92,7 @@ void Observation::hold_against(const Unit& unit) {
     if (fresh != (expected_->slots[i].fresh >= 0)) return differ("other new arrays");
     if (!fresh && unit.slots[i] != given_->slots[i]) return differ("another array");
   }
-  if (unit.module.params.size() != given_->scalars.size()) return differ("other numbers");
+  if (sources != expected_->sources) return differ("other numbers");
   for (size_t i = 0; i < given_->scalars.size(); ++i)
     if (!same_bits(unit.module.params[i], given_->scalars[i])) return differ("another number");
 }
@@ -119,7 +125,7 @@ void Observation::end_watch() {
 
 void Observation::take(const Unit& unit, const std::vector<int32_t>& sources) {
   if (std::exchange(taken_, true)) return spoil();
-  if (expected_) return hold_against(unit);
+  if (expected_) return hold_against(unit, sources);
   KnownWork& w = *work_;
   for (size_t i = 0; i < unit.slots.size(); ++i) {
     const StoragePtr& s = unit.slots[i];
@@ -197,8 +203,8 @@ static Value without_storages(const Value& v) {
 }
 
 std::unique_ptr<KnownWork> Observation::end(Value* result) {
-  const bool whole =
-      !spoiled_ && taken_ && work_->program && (!result || keep_result(*result)) && !gave_away();
+  const bool whole = !expected_ && !spoiled_ && taken_ && work_->program &&
+                     (!result || keep_result(*result)) && !gave_away();
   if (whole && result) work_->result = without_storages(*result);
   end_watch();
   if (result) forget_origins(*result);

@@ -70,8 +70,8 @@ class Observation {
  public:
   /// While it lasts the numbers of `inputs` know where they came from.
   Observation(Evaluator& ev, const Inputs& inputs);
-  /// Holds it against what was kept.
-  Observation(Evaluator& ev, const KnownWork& expected, const Given& given);
+  /// The same, to hold it against what was kept.
+  Observation(Evaluator& ev, const Inputs& inputs, const KnownWork& expected, const Given& given);
   ~Observation();
   Observation(const Observation&) = delete;
   Observation& operator=(const Observation&) = delete;
@@ -98,7 +98,8 @@ class Observation {
   void end_watch();
   bool keep_result(const Value& v);
   bool gave_away() const;
-  void hold_against(const Unit& unit);
+  void follow(const Inputs& inputs);
+  void hold_against(const Unit& unit, const std::vector<int32_t>& sources);
 
   Evaluator& ev_;
   Observation* outer_;

@@ -182,8 +182,9 @@ Result<void> Sites::visit(Site& here, const Inputs& inputs, Span span, const Eva
   size_t next = 0;
   Value expected;
   result(*w, w->result, g.fresh, next, expected);
-  Observation seen(ev_, *w, g);
-  GK_TRY(const Value* now, evaluate(&seen));
+  Observation seen(ev_, inputs, *w, g);
+  GK_TRY(Value * now, evaluate(&seen));
+  seen.end(now);
   const char* what = seen.difference();
   if (!what && now && !is_like(expected, *now)) what = "another result";
   if (!what) return {};
