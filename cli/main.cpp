@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/files.h"
 #include "cli/options.h"
+#include "cli/repl/reader.h"
+#include "cli/repl/repl.h"
 #include "cli/signals.h"
 
 namespace gk::cli {
@@ -109,37 +112,82 @@ Status run_action(Session& session, const Options& options, const std::string& n
   }
 }
 
-Status run_program(Options options, Output& out) {
-  std::string name = "<command line>";
-  std::string text;
-  if (options.text) {
-    text = *options.text;
-  } else {
-    auto read = read_source(options.file);
-    if (!read) {
-      report("E1001", read.error(), "", options.session.format);
-      return Status::CompileError;
-    }
-    text = std::move(*read);
-    name = options.file == "-" ? "<stdin>" : options.file;
+constexpr size_t kPipeWidth = 100;  // of a drawing, in columns
+
+struct Program {
+  std::string name = "<command line>", text;
+};
+
+// Nothing, and it was told why, where the file cannot be read.
+std::optional<Program> read_program(const Options& options) {
+  if (options.text) return Program{"<command line>", *options.text};
+  if (options.file.empty()) return Program{};
+  auto read = read_source(options.file);
+  if (!read) {
+    report("E1001", read.error(), "", options.session.format);
+    return std::nullopt;
   }
+  return Program{options.file == "-" ? "<stdin>" : options.file, std::move(*read)};
+}
+
+bool color(const Options& options) {
+  return options.color == ColorChoice::Always ||
+         (options.color == ColorChoice::Auto && ::isatty(STDERR_FILENO) != 0);
+}
+
+// On a terminal, what takes long is shown on one line that its end wipes; never in a pipe.
+std::function<void(std::string_view)> progress_line() {
+  if (::isatty(STDERR_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) return nullptr;
+  return [](std::string_view what) {
+    write_error_text("\r\x1b[K" + (what.empty() ? std::string() : std::string(what) + " ..."));
+  };
+}
+
+Status run_interactively(const Options& options, Output& out) {
+  const auto program = read_program(options);
+  if (!program) return Status::CompileError;
+  const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  const auto show = [&out](std::string_view t) {
+    out.write(t);
+    out.flush();
+  };
+  ReplOptions repl_options;
+  repl_options.session = options.session;
+  repl_options.session.color = color(options);
+  repl_options.session.out = show;
+  repl_options.session.err = write_error_text;
+  repl_options.session.progress = progress_line();
+  repl_options.interactive = terminal;
+  repl_options.width = terminal ? terminal_width() : kPipeWidth;
+  Repl repl(std::move(repl_options), show);
+  if (repl.open_status() != Status::Ok) return repl.open_status();
+  if (terminal)
+    show(fmt::format("{}\n`:help` lists the commands, `?name` tells what a name is.\n", version()));
+  if (!program->text.empty()) repl.run(program->name, program->text);
+  const std::string folder = state_folder();
+  const auto reader = terminal
+                          ? make_editor(folder.empty() ? "" : folder + "/history",
+                                        [&repl](std::string_view before) { return repl.complete(before); })
+                          : make_pipe_reader();
+  repl.loop(*reader);
+  return Status::Ok;
+}
+
+Status run_program(Options options, Output& out) {
+  auto program = read_program(options);
+  if (!program) return Status::CompileError;
   // With the result on standard output, the program's own printing must not mix with it.
   const bool divert = options.action == Action::Emit && (options.output.empty() || options.output == "-");
   SessionOptions session_options = options.session;
-  session_options.color = options.color == ColorChoice::Always ||
-                          (options.color == ColorChoice::Auto && ::isatty(STDERR_FILENO) != 0);
+  session_options.color = color(options);
   session_options.err = write_error_text;
   session_options.out = divert ? std::function<void(std::string_view)>(write_error_text)
                                : [&out](std::string_view t) { out.write(t); };
-  // On a terminal, what takes long is shown on one line that its end wipes; never in a pipe.
-  if (::isatty(STDERR_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0)
-    session_options.progress = [](std::string_view what) {
-      write_error_text("\r\x1b[K" + (what.empty() ? std::string() : std::string(what) + " ..."));
-    };
+  session_options.progress = progress_line();
   auto session = Session::open(std::move(session_options));
   watch(session.get());
   Status status = session->open_status();
-  if (status == Status::Ok) status = run_action(*session, options, name, text, out);
+  if (status == Status::Ok) status = run_action(*session, options, program->name, program->text, out);
   if (options.stats == StatsFormat::Json) write_error_text(session->stats_json() + "\n");
   if (options.stats == StatsFormat::Text) write_error_text(stats_text(session->stats_json()));
   if (options.time_passes) write_error_text(session->pass_times());
@@ -165,8 +213,15 @@ Status dispatch(Options options, Output& out) {
       with_newline(out, text);
       return Status::Ok;
     }
-    default: return run_program(std::move(options), out);
+    default: break;
   }
+  const bool nothing = !options.text && options.file.empty();
+  if (options.interactive || (nothing && ::isatty(STDIN_FILENO) != 0)) return run_interactively(options, out);
+  if (nothing) {
+    write_error_text(usage_text());
+    return Status::CompileError;
+  }
+  return run_program(std::move(options), out);
 }
 
 int run(int argc, const char* const* argv) {

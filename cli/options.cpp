@@ -61,7 +61,8 @@ void declare(CLI::App& app, Raw& raw) {
   text("--no-color", raw.no_color)->envname("NO_COLOR")->group("");
 }
 
-constexpr std::array<std::string_view, 28> kLongOptions = {"--check",
+constexpr std::array<std::string_view, 29> kLongOptions = {"-i",
+                                                           "--check",
                                                            "--test",
                                                            "--bench",
                                                            "--json",
@@ -188,7 +189,6 @@ std::optional<UsageError> fill_session(const CLI::App& app, const Raw& raw, Sess
 }
 
 std::optional<UsageError> choose_action(const CLI::App& app, const Raw& raw, Options& options) {
-  if (raw.interactive) return not_implemented("-i (the interactive prompt)");
   if (app.count("--profile")) return not_implemented("--profile");
   if (raw.tune) return not_implemented("--tune");
   std::vector<std::pair<const char*, Action>> asked;
@@ -203,6 +203,9 @@ std::optional<UsageError> choose_action(const CLI::App& app, const Raw& raw, Opt
   if (asked.size() > 1)
     return UsageError{std::string(asked[0].first) + " and " + asked[1].first + " do not go together", "", {}};
   if (!asked.empty()) options.action = asked[0].second;
+  if (raw.interactive && !asked.empty())
+    return UsageError{std::string("-i and ") + asked[0].first + " do not go together", "", {}};
+  options.interactive = raw.interactive;
   if (raw.version) options.action = Action::Version;
   if (raw.help) options.action = Action::Help;
 
@@ -302,7 +305,8 @@ std::variant<Options, UsageError> parse_command_line(int argc, const char* const
   if (auto e = choose_action(app, raw, options)) return with_format(*e);
   if (auto e = fill_session(app, raw, options.session)) return with_format(*e);
   if (auto e = fill_rest(app, raw, options)) return with_format(*e);
-  if (needs_program(options.action) && !options.text && options.file.empty()) return with_format({});
+  const bool nothing = !options.text && options.file.empty();
+  if (needs_program(options.action) && options.action != Action::Run && nothing) return with_format({});
   return options;
 }
 
@@ -330,15 +334,18 @@ std::optional<int64_t> parse_size_bytes(std::string_view text) {
 
 std::string usage_text() {
   return "usage: gkrun [options] file.gk [args]\n"
-         "       gkrun [options] -e TEXT [args]        (gkrun --help lists the options)\n";
+         "       gkrun [options] -e TEXT [args]\n"
+         "       gkrun [options] -i                    (gkrun --help lists the options)\n";
 }
 
 std::string help_text() {
   return R"(usage: gkrun [options] file.gk [args]
 
 Runs a gk program. `-` reads it from standard input. What follows the file is the program's `args`.
+Without a file, on a terminal, it starts the REPL.
 
   -e TEXT                    run TEXT instead of a file (several are joined by newlines)
+  -i                         the REPL; after the program, where there is one
   -D name=value              override a `const`
   --check                    type-check only
   --test[=re]                run the program, then its tests whose title matches
@@ -368,7 +375,7 @@ Runs a gk program. `-` reads it from standard input. What follows the file is th
   --builtins[=json]          every builtin with its signature
   --version, --help
 
-Not implemented yet: the interactive prompt (-i), --profile, --tune, --emit svg.
+Not implemented yet: --profile, --tune, --emit svg.
 
 Exit status: 0 ok; 1 assertion or run-time error; 2 compile or usage error; 3 out of memory; 4 no device;
 130 interrupted.

@@ -26,8 +26,9 @@ struct Options {
   std::string filter;               // --test, --bench: titles; empty: all
   bool json = false;
   Emit emit = Emit::Ast;
-  std::string output;  // -o; empty or "-": standard output
-  std::string code;    // --explain
+  std::string output;        // -o; empty or "-": standard output
+  std::string code;          // --explain
+  bool interactive = false;  // -i: the REPL, after the program where there is one
   StatsFormat stats = StatsFormat::None;
   bool time_passes = false;
   ColorChoice color = ColorChoice::Auto;  // NO_COLOR makes Auto Never
@@ -39,12 +40,13 @@ struct UsageError {
   DiagnosticFormat format = DiagnosticFormat::Human;
 };
 
-/// Parses argv[1..]. What follows the file belongs to the program, whatever it looks like.
+/// Parses argv[1..]. Without a program and without -i it is a Run that has neither file nor text. What
+/// follows the file belongs to the program, whatever it looks like.
 std::variant<Options, UsageError> parse_command_line(int argc, const char* const* argv);
 
 /// The text of --help, one screen.
 std::string help_text();
-/// Two lines for standard error.
+/// A few lines for standard error.
 std::string usage_text();
 
 /// "400MiB", "2G", "1.5GB", "4096": bytes. K, M, G, T and KiB … are powers of 1024; KB … of 1000.

@@ -12,7 +12,9 @@ namespace {
 
 std::atomic<Session*> g_session{nullptr};
 std::atomic<int64_t> g_first_ns{0};
-static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+std::atomic<bool> g_stays{false};
+static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
 constexpr unsigned kPatienceSeconds = 2;
 constexpr int64_t kPatienceNs = int64_t{kPatienceSeconds} * 1'000'000'000;
 
@@ -25,10 +27,16 @@ void on_interrupt(int) {
   Session* session = g_session.load();
   int64_t first = 0;
   if (session == nullptr) _exit(static_cast<int>(Status::Interrupted));
-  if (!g_first_ns.compare_exchange_strong(first, now_ns) && now_ns - first >= kPatienceNs)
-    _exit(static_cast<int>(Status::Interrupted));
+  const bool again = !g_first_ns.compare_exchange_strong(first, now_ns) && now_ns - first >= kPatienceNs;
   session->interrupt();
-  ::alarm(kPatienceSeconds);  // a kernel that runs on is not waited for
+  if (g_stays) {
+    constexpr char kMessage[] = "what runs has been asked to stop and is waited for; Ctrl-\\ ends gkrun\n";
+    if (again) [[maybe_unused]]
+      auto written = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
+  } else {
+    if (again) _exit(static_cast<int>(Status::Interrupted));
+    ::alarm(kPatienceSeconds);  // a kernel that runs on is not waited for
+  }
   errno = saved;
 }
 
@@ -58,6 +66,11 @@ void install_signal_handlers() {
   signal(SIGXFSZ, SIG_IGN);
 }
 
-void watch(Session* session) { g_session.store(session); }
+void watch(Session* session, WhenInterrupted then) {
+  g_stays = then == WhenInterrupted::Stays;
+  g_session.store(session);
+}
+
+void interruption_over() { g_first_ns = 0; }
 
 }  // namespace gk::cli

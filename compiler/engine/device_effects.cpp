@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/engine/program_cache.h"
+#include "compiler/formats/edges.h"
 #include "runtime/exec/exec.h"
 #include "runtime/hal/device.h"
 
@@ -20,6 +21,9 @@ using sema::Placement;
 using sema::Storage;
 using sema::StoragePtr;
 using sema::Unit;
+
+// A copy to the host takes about as long as this many bytes of a longer one.
+constexpr int64_t kCopyIsWorthBytes = 1 << 16;
 
 Memory& memory_of(const Storage& s) { return *static_cast<Memory*>(s.memory.get()); }
 
@@ -131,6 +135,22 @@ class DeviceEffects final : public DeviceEffectsBase {
     Array a = Array::zeros(s.type.dtype, s.type.shape());
     GK_CHECK(
         runtime_->download(a.bytes.data(), m.block, static_cast<int64_t>(a.bytes.size()), m.offset_bytes));
+    return a;
+  }
+
+  // A copy a run of elements that lie together, where the whole would be more.
+  Result<Array> download_edges(const Storage& s, int64_t edges) override {
+    Memory& m = memory_of(s);
+    const Shape all = s.type.shape();
+    const int64_t item = size_bytes(s.type.dtype);
+    const int64_t copies = formats::num_edge_runs(all, edges);
+    if (m.stored || m.host || bytes_of(s) < copies * kCopyIsWorthBytes) return download(s);
+    GK_CHECK(runtime_->synchronize());
+    std::vector<formats::EdgeRun> runs;
+    Array a = Array::zeros(s.type.dtype, formats::edge_runs(all, edges, runs));
+    for (const formats::EdgeRun& r : runs)
+      GK_CHECK(runtime_->download(a.bytes.data() + r.to * item, m.block, r.count * item,
+                                  m.offset_bytes + r.from * item));
     return a;
   }
 
@@ -393,6 +413,22 @@ class DeviceEffects final : public DeviceEffectsBase {
   int64_t driver_calls() const override { return runtime_->device().driver_calls(); }
   int64_t kernels_compiled() const override { return cache_->compiler().stats().kernels_compiled; }
   int64_t disk_cache_hits() const override { return cache_->compiler().stats().disk_cache_hits; }
+  std::vector<std::vector<std::string>> node_steps(const sema::GraphObject& g,
+                                                   bool executable) const override {
+    std::vector<std::vector<std::string>> steps;
+    const auto add = [&](const std::vector<exec::GraphNode>& nodes) {
+      for (const auto& n : nodes) steps.push_back(exec::step_labels(n));
+    };
+    if (!executable) {
+      const auto& state = *static_cast<const GraphState*>(g.handle.get());
+      add(state.graph ? state.graph->nodes() : state.nodes);
+    } else {
+      const auto& state = *static_cast<const ExecState*>(g.handle.get());
+      add(state.exec ? state.exec->nodes() : state.nodes);
+    }
+    return steps;
+  }
+
   std::string device_json() const override {
     const auto& i = runtime_->device().info();
     nlohmann::json j{{"id", i.id},

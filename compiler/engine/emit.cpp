@@ -49,23 +49,12 @@ Result<std::string> code_of(const std::vector<std::shared_ptr<ir::Module>>& modu
 
 }  // namespace
 
-Status Session::emit(Emit what, std::string_view name, std::string_view text, std::string& result) {
-  if (what < Emit::Ast || what > Emit::Dot)
-    return impl_->report(make_error(ErrorKind::Type, "E0512", "what to emit is no gk::Emit"), false);
-  impl_->interrupt_flag = false;
-  const auto interrupted = [this] { return impl_->interrupt_flag.load(std::memory_order_relaxed); };
-  if (what == Emit::Ast) {
-    int32_t file = impl_->sources.add(std::string(name), std::string(text));
-    auto parsed = syntax::parse(impl_->sources, file, interrupted);
-    if (!parsed.errors.empty()) return impl_->report_all(parsed.errors, true);
-    result = syntax::dump(parsed.module);
-    return Status::Ok;
-  }
-  if (impl_->opened != Status::Ok) return impl_->opened;
-  auto& log = impl_->effects->emit_log;
+Status Session::Impl::emitted(Emit what, std::string& result, const std::function<Status()>& body) {
+  const auto interrupted = [this] { return interrupt_flag.load(std::memory_order_relaxed); };
+  auto& log = effects->emit_log;
   log = {};
   log.on = true;
-  Status s = run(name, text);
+  const Status s = body();
   log.on = false;
   switch (what) {
     case Emit::Ir: result = joined(log.ir); break;
@@ -74,19 +63,35 @@ Status Session::emit(Emit what, std::string_view name, std::string_view text, st
     case Emit::Dot: result = joined(log.dots); break;
     case Emit::Llvm:
     case Emit::Ptx: {
-      bool ptx = what == Emit::Ptx;
-      int sm = impl_->options.emit_sm;
-      bool cuda = impl_->effects->device_json().find("\"cuda") != std::string::npos;
-      if (!sm) sm = 75;
+      const bool ptx = what == Emit::Ptx;
+      const bool cuda = effects->device_json().find("\"cuda") != std::string::npos;
       auto code = code_of(log.modules, ptx || cuda ? program::TargetKind::Cuda : program::TargetKind::Host,
-                          sm, ptx, interrupted);
-      if (!code) return impl_->report(code.error(), true);
+                          options.emit_sm ? options.emit_sm : 75, ptx, interrupted);
+      if (!code) return report(code.error(), true);
       result = *code;
       break;
     }
     case Emit::Ast: break;
   }
   return s;
+}
+
+Status Session::Impl::emit_tree(std::string_view name, std::string_view text, std::string& result) {
+  const int32_t file = sources.add(std::string(name), std::string(text));
+  auto parsed =
+      syntax::parse(sources, file, [this] { return interrupt_flag.load(std::memory_order_relaxed); });
+  if (!parsed.errors.empty()) return report_all(parsed.errors, true);
+  result = syntax::dump(parsed.module);
+  return Status::Ok;
+}
+
+Status Session::emit(Emit what, std::string_view name, std::string_view text, std::string& result) {
+  if (what < Emit::Ast || what > Emit::Dot)
+    return impl_->report(make_error(ErrorKind::Type, "E0512", "what to emit is no gk::Emit"), false);
+  impl_->interrupt_flag = false;
+  if (what == Emit::Ast) return impl_->emit_tree(name, text, result);
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  return impl_->emitted(what, result, [&] { return run(name, text); });
 }
 
 }  // namespace gk

@@ -12,6 +12,7 @@
 #include "compiler/engine/effects_base.h"
 #include "compiler/engine/pattern.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/replaced.h"
 #include "compiler/syntax/parse.h"
 #include "compiler/syntax/source.h"
 #include "include/gk/gk.h"
@@ -49,6 +50,17 @@ struct Session::Impl {
   /// Tests or benches in imported files are not run: warns of those that match, a file each.
   void warn_of_others(syntax::StmtKind kind, const engine::Pattern& pattern);
   Status settle();  // waits, and raises pending faults
+
+  // entry.cpp, emit.cpp
+  sema::MadeBy made_by;
+  /// One entry of who types; `shows`: the value of its last expression.
+  Status enter(std::string_view name, std::string_view text, bool shows);
+  Status run_entry(syntax::Module& module, bool shows);
+  Status show_answer(const syntax::Stmt& s);
+  void tell_users(const std::vector<std::pair<std::string, sema::Value>>& replaced, int32_t file);
+  /// Runs `body`; `result` gets what the compiler made meanwhile.
+  Status emitted(Emit what, std::string& result, const std::function<Status()>& body);
+  Status emit_tree(std::string_view name, std::string_view text, std::string& result);
 };
 
 }  // namespace gk

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/sema/builtin_args.h"
+#include "compiler/sema/printing.h"
 
 namespace gk::sema {
 
@@ -12,62 +13,6 @@ Value dim_scalar(const ir::Dim& d) {
   v.symbol = d.symbol;
   v.text = d.name == "_" ? "" : d.name;
   return v;
-}
-
-constexpr int64_t kManyElements = 1000, kEdgeItems = 3;  // as for one array
-
-// How many numbers a value prints, counted up to more than many.
-int64_t num_printed(const Value& v) {
-  if (!v.is_aggregate()) return v.is_array() ? num_elements(v.array->type.shape()).value_or(0) : 1;
-  int64_t n = 0;
-  for (const auto& item : v.items->items)
-    if (n <= kManyElements) n += num_printed(item);
-  return n;
-}
-
-// With `shorten`, arrays and lists of more than a few elements stand with their edges alone.
-Result<std::string> text_of(Evaluator& ev, const Value& v, Span span, bool quoted, bool shorten) {
-  switch (v.kind) {
-    case VKind::Scalar: return ev.effects()->format(v.scalar);
-    case VKind::String: return quoted ? "\"" + v.text + "\"" : v.text;
-    case VKind::Array: {
-      GK_TRY(auto a, ev.download(v, span));
-      return ev.effects()->format(a, shorten);
-    }
-    case VKind::Record:
-    case VKind::List:
-    case VKind::Tuple: {
-      std::string out = v.kind == VKind::Record ? (v.items->type ? v.items->type->name : "") + "("
-                        : v.kind == VKind::List ? "["
-                                                : "(";
-      const size_t n = v.items->items.size();
-      const bool edges = shorten && v.kind != VKind::Record && n > 2 * kEdgeItems;
-      for (size_t i = 0; i < n; ++i) {
-        if (i) out += ", ";
-        if (edges && i == kEdgeItems) {
-          out += "...";
-          i = n - kEdgeItems - 1;
-          continue;
-        }
-        if (v.kind == VKind::Record) out += v.items->names[i] + "=";
-        GK_TRY(auto t, text_of(ev, v.items->items[i], span, true, shorten));
-        out += t;
-      }
-      if (v.kind == VKind::Tuple && v.items->items.size() == 1) out += ",";
-      return out + (v.kind == VKind::List ? "]" : ")");
-    }
-    case VKind::Strings: {
-      std::string out = "[";
-      for (size_t i = 0; i < v.strings->size(); ++i) out += (i ? ", \"" : "\"") + (*v.strings)[i] + "\"";
-      return out + "]";
-    }
-    case VKind::Range: {
-      GK_TRY(auto a, text_of(ev, v.items->items[0], span, false, false));
-      GK_TRY(auto b, text_of(ev, v.items->items[1], span, false, false));
-      return a + ".." + b;
-    }
-    default: return describe(v);
-  }
 }
 
 Result<Value> print(Evaluator& ev, Call& call) {
@@ -81,9 +26,7 @@ Result<Value> print(Evaluator& ev, Call& call) {
   if (!ev.running()) return Value::none();
   std::string line;
   for (size_t i = 0; i < call.args.size(); ++i) {
-    const Value& v = call.args[i].value;
-    const bool shorten = v.is_aggregate() && num_printed(v) > kManyElements;
-    GK_TRY(auto t, text_of(ev, v, call.args[i].span, false, shorten));
+    GK_TRY(auto t, text_of(ev, call.args[i].value, call.args[i].span, false));
     if (i) line += " ";
     line += t;
   }

@@ -79,7 +79,7 @@ Result<void> Evaluator::poll(Span span) {
   return {};
 }
 
-std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope) {
+std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& scope, Value* last) {
   errors_.clear();
   followed_calls_.clear();
   declare_functions(module, scope);
@@ -88,7 +88,7 @@ std::vector<Error> Evaluator::run(const syntax::Module& module, const ScopePtr& 
   later_.clear();
   bool over = false;
   for (const auto& s : module.stmts) {
-    auto flow = exec(*s, scope, nullptr);
+    auto flow = exec(*s, scope, s == module.stmts.back() ? last : nullptr);
     if (flow && *flow != Flow::Next)
       flow = fail(ErrorKind::Type, "E0409",
                   fmt::format("`{}` outside a loop", *flow == Flow::Break ? "break" : "continue"), s->span);

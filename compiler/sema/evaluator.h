@@ -58,8 +58,10 @@ class Evaluator {
   Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options);
   ~Evaluator();
 
-  /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first.
-  std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope);
+  /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first. `last`,
+  /// where it is not null, is given the value of the last statement.
+  std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope,
+                         Value* last = nullptr);
   /// `test` / `bench` bodies of a module already run in `scope`.
   Result<void> run_body(const syntax::Block& body, const std::shared_ptr<Scope>& scope);
   /// The same, and the variables of `scope` hold afterwards what they held before.
@@ -263,7 +265,8 @@ class Evaluator {
                             std::vector<ArrayPtr>& results);
 
   // arrays, places (place.cpp)
-  Result<interp::Array> download(const Value& v, Span span);
+  /// `edges`: of each longer axis so many elements of either end, and one between that is not read.
+  Result<interp::Array> download(const Value& v, Span span, int64_t edges = 0);
   Result<Scalar> item(const Value& v, Span span);
   Result<void> materialise(const ArrayPtr& a, Span span);
   Result<Value> to_device(const Value& v,
@@ -377,6 +380,10 @@ class Evaluator {
   /// What beside values decides what work becomes.
   uint32_t manner() const;
   bool rolling() const { return rolling_ > 0; }
+  /// The definition of a builtin that is written in gk; null: it is not.
+  std::shared_ptr<const Callable> library_definition(std::string_view name) {
+    return library_.find(name, default_float_);
+  }
   /// Where an operation stands for those who hear of it: of the library's, the call in the program.
   Span as_called(Span span) const { return library_call_.valid() ? library_call_ : span; }
   /// Something is done that a call cannot be spared: printing, files, launches.

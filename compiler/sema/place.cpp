@@ -76,12 +76,12 @@ Result<void> Evaluator::materialise(const ArrayPtr& a, Span span) {
   return {};
 }
 
-Result<interp::Array> Evaluator::download(const Value& v, Span span) {
+Result<interp::Array> Evaluator::download(const Value& v, Span span, int64_t edges) {
   GK_TRY(auto a, as_array(v, span));
   note_outside();
   GK_CHECK(flush(span));
   GK_CHECK(materialise(a, span));
-  auto r = effects_->download(*a->storage);
+  auto r = edges > 0 ? effects_->download_edges(*a->storage, edges) : effects_->download(*a->storage);
   if (!r) return fail(std::move(r.error()).at(span));
   return r;
 }

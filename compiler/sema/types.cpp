@@ -260,7 +260,12 @@ Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopeP
           copy->wanted = Placement::Pinned;
           return Value::of_array(copy);
         }
-        if (want == Placement::Host && r.array->loose && running()) {
+        if (want == Placement::Host && r.array->loose && !running()) {
+          auto there = trace_->pending(type, -1);
+          there->wanted = want;
+          return Value::of_array(there);
+        }
+        if (want == Placement::Host && r.array->loose) {
           // Still in its file: it is read into the host's memory and never sees the device.
           GK_TRY(auto elements, download(r, span));
           GK_TRY(auto data, host_array(*this, elements, false));

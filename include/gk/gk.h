@@ -67,6 +67,23 @@ struct TestReport {
   int passed = 0, failed = 0;
 };
 
+/// A name of a session, for who looks at it.
+struct NameInfo {
+  std::string name;
+  std::string kind;   // "var", "let", "const", "fn", "kernel", "type", "graph", …
+  std::string type;   // "f32[3, 4] cuda:0", "integer", "step(mut x, dt)"
+  int64_t bytes = 0;  // of its arrays
+};
+
+/// A node of a graph as it may be drawn, in an order in which each comes after those that it waits for.
+struct NodeInfo {
+  std::string name;                // "" where it has none
+  std::string place;               // "model.gk:7:3"
+  std::vector<std::string> steps;  // "kernel multiply+add"
+  std::vector<int> after;          // which ones it waits for
+  int64_t bytes = 0;               // of the arrays that it reads and writes
+};
+
 class Session {
  public:
   /// Never null. When no such device answers, a diagnostic is given and every run returns that status.
@@ -85,6 +102,31 @@ class Session {
   /// Runs the program; `result` gets what the compiler made. Ast needs no run.
   Status emit(Emit what, std::string_view name, std::string_view text, std::string& result);
 
+  // For who types at a session, as in a REPL or a notebook. A name may be defined anew at any time.
+
+  /// As run(), and the value of the last expression is shown, unless a `;` ends it, and is `ans` from then
+  /// on. After an error the names are as they were when the statement at fault began. Tells of what goes on
+  /// using a definition that was replaced. Without `shows` nothing is shown.
+  Status enter(std::string_view name, std::string_view text, bool shows = true);
+  /// As enter(), and shows nothing: `result` gets what the compiler made of it.
+  Status enter(Emit what, std::string_view name, std::string_view text, std::string& result);
+  /// The type of what the expression `text` would give, "f32[3, 4]"; nothing is run.
+  Status type_of(std::string_view name, std::string_view text, std::string& type);
+  /// What the program defined, by name.
+  std::vector<NameInfo> names() const;
+  /// What is known of a name of the program, a builtin or a keyword, as text; with `whole` the definition
+  /// too, where it is written in gk. Empty: nothing.
+  std::string about(std::string_view name, bool whole) const;
+  /// What the word that ends `text` may become, sorted: names, fields after a dot, `name=` inside a call.
+  std::vector<std::string> completions(std::string_view text) const;
+  /// The nodes of the graph or executable that `name` stands for; E0401 or E0202 where it stands for none.
+  Status graph(std::string_view name, std::vector<NodeInfo>& nodes);
+  /// Sets `sync`, `eager` or `nan_check`, as SessionOptions has them, for what is entered next. False: there
+  /// is no such option.
+  bool set(std::string_view option, bool on);
+  /// The device as it is called, "cuda:0".
+  std::string device() const;
+
   /// What was compiled, launched and held so far: compiles, cache_hits, kernels, nodes, driver_calls, leases,
   /// arena_bytes, peak_bytes, times. One JSON object.
   std::string stats_json() const;
@@ -99,6 +141,13 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Whether `text` is the beginning of a longer entry: a bracket is open, or an operator wants more.
+bool unfinished(std::string_view text);
+/// Where the word begins that ends `text`, as completions() sees it.
+size_t word_begin(std::string_view text);
+/// Where gk keeps what a person may want again, such as what was typed: $XDG_STATE_HOME/gk, else
+/// ~/.local/state/gk. Empty: there is no such place.
+std::string state_folder();
 /// One line a device, best first; JSON when asked.
 std::string list_devices(bool json);
 /// Every builtin with its signature and one sentence.

@@ -16,10 +16,11 @@ int parse_threads(std::string_view text) {
   return whole && value > 0 && value <= 4096 ? value : 0;
 }
 
-std::string default_cache_dir(const EnvironmentLookup& lookup) {
-  // XDG Base Directory Specification 0.8: relative paths in these variables are invalid and ignored.
-  if (const char* xdg = lookup("XDG_CACHE_HOME"); xdg && xdg[0] == '/') return std::string(xdg) + "/gk";
-  if (const char* home = lookup("HOME"); home && home[0] == '/') return std::string(home) + "/.cache/gk";
+// XDG Base Directory Specification 0.8: relative paths in these variables are invalid and ignored.
+std::string folder(const EnvironmentLookup& lookup, const char* variable, std::string_view in_home) {
+  if (const char* xdg = lookup(variable); xdg && xdg[0] == '/') return std::string(xdg) + "/gk";
+  if (const char* home = lookup("HOME"); home && home[0] == '/')
+    return std::string(home) + std::string(in_home) + "/gk";
   return {};
 }
 
@@ -28,7 +29,8 @@ std::string default_cache_dir(const EnvironmentLookup& lookup) {
 Options read_options(const EnvironmentLookup& lookup) {
   Options o;
   const char* cache = lookup("GK_CACHE_DIR");
-  o.cache_dir = cache ? std::string(cache) : default_cache_dir(lookup);
+  o.cache_dir = cache ? std::string(cache) : folder(lookup, "XDG_CACHE_HOME", "/.cache");
+  o.state_dir = folder(lookup, "XDG_STATE_HOME", "/.local/state");
   if (const char* path = lookup("GK_CUBLASLT")) o.cublaslt_path = path;
   if (const char* threads = lookup("GK_THREADS")) o.threads = parse_threads(threads);
   const char* stress = lookup("GK_STRESS");

@@ -12,6 +12,8 @@ struct Options {
   /// GK_CACHE_DIR; else $XDG_CACHE_HOME/gk; else ~/.cache/gk. Empty: keep no cache on disk (GK_CACHE_DIR set
   /// but empty, or no home folder).
   std::string cache_dir;
+  /// $XDG_STATE_HOME/gk; else ~/.local/state/gk. Empty: there is no home folder.
+  std::string state_dir;
   /// GK_CUBLASLT: the cuBLASLt library to open before the usual names. Empty: the usual names alone.
   std::string cublaslt_path;
   /// GK_THREADS: worker threads of the host device. 0: as many as the process may use.

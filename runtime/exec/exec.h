@@ -100,6 +100,9 @@ struct GraphNode {
   Span span{};
 };
 
+/// What a node does, a line a step, those of bodies indented: "kernel multiply+add".
+std::vector<std::string> step_labels(const GraphNode& n);
+
 enum class UpdateRung : uint8_t { None, Patched, GraphUpdated, Reinstantiated };
 
 class Graph;

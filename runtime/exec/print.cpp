@@ -47,14 +47,19 @@ void add_labels(const program::Program& p, const std::string& indent, std::vecto
 }
 
 std::vector<std::string> labels(const GraphNode& n, const Placed& placed) {
-  std::vector<std::string> out;
-  if (n.program != nullptr) add_labels(n.program->program(), "", out);
+  std::vector<std::string> out = step_labels(n);
   if (placed.host_call) out.emplace_back("host call");
   if (placed.captured) out.emplace_back("work of the host program");
   return out;
 }
 
 }  // namespace
+
+std::vector<std::string> step_labels(const GraphNode& n) {
+  std::vector<std::string> out;
+  if (n.program != nullptr) add_labels(n.program->program(), "", out);
+  return out;
+}
 
 std::string Graph::print() const {
   size_t declared = 0;

@@ -101,7 +101,8 @@ TEST_F(GkrunFakeLibcuda, no_gpu_an_old_driver_and_one_that_does_not_start_are_to
 }
 
 // Whatever its kernels leave undone: the driver is given nothing against its rules, and at the end all is
-// given back. A script that waits for what a kernel writes does not end here: its condition has to be the host's.
+// given back. A script that waits for what a kernel writes does not end here: its condition has to be the
+// host's.
 TEST_F(GkrunFakeLibcuda, programs_leave_nothing_behind) {
   const fs::path scripts = fs::path(GK_SOURCE_DIR) / "tests/scripts";
   int programs = 0;

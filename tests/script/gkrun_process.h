@@ -56,19 +56,22 @@ class Gkrun : public testing::Test {
 
   static constexpr unsigned kLongest = 300;  // seconds
 
-  pid_t start(const std::vector<std::string>& args, const std::string& input, const std::string& out) const {
+  enum class Streams { Apart, One };  // One: what goes to standard error is in `out`, in its order
+
+  pid_t start(const std::vector<std::string>& args, const std::string& input, const std::string& out,
+              Streams streams = Streams::Apart) const {
     std::string in = write("stdin", input);
     std::string err = at("stderr");
     pid_t pid = ::fork();
     if (pid != 0) return pid;
-    // A program that does not end must fail its test, not hang it. What the tests were started with says nothing of
-    // how gkrun takes Ctrl-C.
+    // A program that does not end must fail its test, not hang it. What the tests were started with says
+    // nothing of how gkrun takes Ctrl-C.
     ::alarm(kLongest);
     ::signal(SIGINT, interruptions_ignored_ ? SIG_IGN : SIG_DFL);
     if (::chdir(folder_.c_str()) != 0) _exit(99);
     ::dup2(::open(in.c_str(), O_RDONLY), 0);
     ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    ::dup2(streams == Streams::One ? 1 : ::open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
     std::vector<char*> argv = {const_cast<char*>(binary_.c_str())};
     for (const auto& a : args) argv.push_back(const_cast<char*>(a.c_str()));
     argv.push_back(nullptr);
@@ -84,9 +87,10 @@ class Gkrun : public testing::Test {
     args.insert(args.begin(), {"--device", "host", "--no-cache"});
     return run_plain(args, input);
   }
-  Outcome run_plain(const std::vector<std::string>& args, const std::string& input = "") const {
+  Outcome run_plain(const std::vector<std::string>& args, const std::string& input = "",
+                    Streams streams = Streams::Apart) const {
     Outcome r;
-    r.status = wait_for(start(args, input, at("stdout")));
+    r.status = wait_for(start(args, input, at("stdout"), streams));
     r.out = slurp(at("stdout"));
     r.err = slurp(at("stderr"));
     return r;

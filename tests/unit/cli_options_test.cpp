@@ -98,8 +98,7 @@ TEST(CliOptions, emit) {
 }
 
 TEST(CliOptions, what_is_not_there_yet_says_so) {
-  for (auto words : std::vector<std::vector<const char*>>{{"-i", "a.gk"},
-                                                          {"--profile", "a.gk"},
+  for (auto words : std::vector<std::vector<const char*>>{{"--profile", "a.gk"},
                                                           {"--profile=p.json", "a.gk"},
                                                           {"--tune", "a.gk"},
                                                           {"--emit", "svg", "a.gk"}})
@@ -116,8 +115,17 @@ TEST(CliOptions, errors_are_clear) {
   EXPECT_NE(bad({"--memory-limit", "lots", "a.gk"}).find("400MiB"), std::string::npos);
   EXPECT_NE(bad({"--check", "--test", "a.gk"}).find("do not go together"), std::string::npos);
   EXPECT_NE(bad({"--color", "green", "a.gk"}).find("auto, always, never"), std::string::npos);
-  EXPECT_EQ(bad({}), "|") << "no file: the usage text";
+  EXPECT_NE(bad({"-i", "--check", "a.gk"}).find("do not go together"), std::string::npos);
   EXPECT_EQ(bad({"--check"}), "|");
+}
+
+TEST(CliOptions, interactive_with_and_without_a_program) {
+  EXPECT_TRUE(good({"-i"}).interactive);
+  EXPECT_TRUE(good({"-i", "a.gk"}).interactive);
+  EXPECT_EQ(good({"-i", "a.gk"}).file, "a.gk");
+  const Options nothing = good({});
+  EXPECT_FALSE(nothing.interactive);
+  EXPECT_TRUE(nothing.file.empty() && !nothing.text && nothing.action == Action::Run);
 }
 
 TEST(CliOptions, usage_errors_keep_the_asked_format) {

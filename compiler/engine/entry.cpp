@@ -1,0 +1,250 @@
+// What somebody types at a session, entry by entry, and what they ask of its names. An entry is checked as a
+// whole and then run; whatever becomes of it, checking goes on from the names that running has.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "compiler/engine/session_impl.h"
+#include "compiler/sema/inspect.h"
+#include "compiler/sema/known_names.h"
+#include "runtime/base/options.h"
+
+namespace gk {
+
+using sema::Value;
+using sema::VKind;
+using syntax::StmtKind;
+
+namespace {
+
+constexpr std::string_view kAnswer = "ans";
+constexpr size_t kShortText = 40;
+
+// `let ans = e`, of a statement that is `e`.
+syntax::StmtPtr answer_of(syntax::StmtPtr e) {
+  auto let = std::make_unique<syntax::Stmt>();
+  let->kind = StmtKind::Let;
+  let->span = e->span;
+  let->bind = syntax::BindKind::Let;
+  let->bindings.resize(1);
+  let->bindings[0].span = let->bindings[0].name_span = e->span;
+  let->bindings[0].name = kAnswer;
+  let->bindings[0].init = std::move(e->rhs);
+  return let;
+}
+
+const std::string* defined_by(const syntax::Stmt& s) {
+  if (s.fn) return &s.fn->name;
+  if (s.kernel) return &s.kernel->name;
+  return s.kind == StmtKind::TypeDef ? &s.name : nullptr;
+}
+
+std::string_view kind_name(const sema::Variable& v) {
+  switch (v.value.kind) {
+    case VKind::Function: return v.kind == syntax::BindKind::Const ? "fn" : "let";
+    case VKind::Kernel: return "kernel";
+    case VKind::Type: return "type";
+    case VKind::Graph: return "graph";
+    case VKind::Exec: return "executable";
+    case VKind::Module: return "module";
+    default: break;
+  }
+  switch (v.kind) {
+    case syntax::BindKind::Var: return "var";
+    case syntax::BindKind::Const: return "const";
+    default: return "let";
+  }
+}
+
+std::string in_one_line(sema::Effects& effects, const Value& v) {
+  if (v.is_scalar()) return fmt::format("{} {}", sema::kind_of(v), effects.format(v.scalar));
+  if (v.kind == VKind::String && v.text.size() <= kShortText && v.text.find('\n') == std::string::npos)
+    return fmt::format("string \"{}\"", v.text);
+  return sema::kind_of(v);
+}
+
+int64_t bytes_of(const Value& v) {
+  int64_t bytes = 0;
+  sema::for_each_array(v, [&](const sema::ArrayPtr& a) {
+    bytes += num_elements(a->type.shape()).value_or(0) * size_bytes(a->type.dtype);
+  });
+  return bytes;
+}
+
+}  // namespace
+
+void Session::Impl::tell_users(const std::vector<std::pair<std::string, Value>>& replaced, int32_t file) {
+  for (const auto& [name, earlier] : replaced) {
+    const auto users = sema::users_of(*runner->root(), made_by, name, earlier, file);
+    if (users.empty()) continue;
+    std::string list;
+    for (const auto& u : users) list += fmt::format("{}`{}`", list.empty() ? "" : ", ", u);
+    warn(make_error(
+             ErrorKind::Usage, "",
+             fmt::format("{} {} on with the `{}` from before", list, users.size() == 1 ? "goes" : "go", name))
+             .help(users.size() == 1 ? "make it again to use the new one"
+                                     : "make them again to use the new one"));
+  }
+}
+
+Status Session::Impl::show_answer(const syntax::Stmt& s) {
+  const auto it = runner->root()->names.find(kAnswer);
+  if (it == runner->root()->names.end()) return Status::Ok;
+  const Value& v = it->second->value;
+  auto text = sema::shown(*runner, v, s.span);
+  if (!text) return report(text.error(), false);
+  const std::string id = nlohmann::json::parse(effects->device_json()).value("id", "");
+  const std::string header = sema::header(v, id);
+  out(header.empty() ? *text + "\n" : fmt::format("{}\n{}\n", header, *text));
+  return Status::Ok;
+}
+
+Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
+  sema::KnownNames known(*checker);
+  const bool is_expression = !module.stmts.empty() && module.stmts.back()->kind == StmtKind::ExprStmt;
+  const bool muted = is_expression && std::exchange(module.stmts.back()->muted, false);
+  Value last = Value::none();
+  auto errors = checker->run(module, checker->root(), is_expression ? &last : nullptr);
+  if (!errors.empty()) {
+    known.restore();
+    return report_all(errors, true);
+  }
+  const bool answers = is_expression && last.kind != VKind::None;
+  if (answers) module.stmts.back() = answer_of(std::move(module.stmts.back()));
+  std::vector<std::pair<std::string, Value>> replaced;
+  for (const auto& s : module.stmts)
+    if (const std::string* name = defined_by(*s))
+      if (const auto v = runner->root()->names.find(*name); v != runner->root()->names.end())
+        replaced.emplace_back(*name, v->second->value);
+  Status status = execute(module);
+  known.learn(*runner);
+  for (const auto& s : module.stmts) sema::note_made(*s, made_by);
+  tell_users(replaced, module.span.file);
+  if (status == Status::Ok && answers && shows && !muted) status = show_answer(*module.stmts.back());
+  return status;
+}
+
+Status Session::Impl::enter(std::string_view name, std::string_view text, bool shows) {
+  if (opened != Status::Ok) return opened;
+  return guarded([&] {
+    interrupt_flag = false;
+    const int32_t file = sources.add(std::string(name), std::string(text));
+    auto parsed =
+        syntax::parse(sources, file, [this] { return interrupt_flag.load(std::memory_order_relaxed); });
+    if (!parsed.errors.empty()) return report_all(parsed.errors, true);
+    modules.push_back(std::make_shared<syntax::Module>(std::move(parsed.module)));
+    return run_entry(*modules.back(), shows);
+  });
+}
+
+Status Session::enter(std::string_view name, std::string_view text, bool shows) {
+  return impl_->enter(name, text, shows);
+}
+
+Status Session::enter(Emit what, std::string_view name, std::string_view text, std::string& result) {
+  if (what < Emit::Ast || what > Emit::Dot)
+    return impl_->report(make_error(ErrorKind::Type, "E0512", "what to emit is no gk::Emit"), false);
+  if (what == Emit::Ast) return impl_->emit_tree(name, text, result);
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  return impl_->emitted(what, result, [&] { return impl_->enter(name, text, false); });
+}
+
+Status Session::type_of(std::string_view name, std::string_view text, std::string& type) {
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  return impl_->guarded([&] {
+    impl_->interrupt_flag = false;
+    const int32_t file = impl_->sources.add(std::string(name), std::string(text));
+    auto parsed = syntax::parse(impl_->sources, file);
+    if (!parsed.errors.empty()) return impl_->report_all(parsed.errors, true);
+    auto& stmts = parsed.module.stmts;
+    if (stmts.size() != 1 || stmts[0]->kind != StmtKind::ExprStmt)
+      return impl_->report(
+          make_error(ErrorKind::Usage, "E1101", "one expression is needed, whose type is asked for",
+                     parsed.module.span),
+          true);
+    impl_->modules.push_back(std::make_shared<syntax::Module>(std::move(parsed.module)));
+    auto& module = *impl_->modules.back();
+    module.stmts[0]->muted = false;
+    sema::KnownNames known(*impl_->checker);
+    Value v = Value::none();
+    auto errors = impl_->checker->run(module, impl_->checker->root(), &v);
+    known.restore();
+    if (!errors.empty()) return impl_->report_all(errors, true);
+    type = sema::kind_of(v);
+    return Status::Ok;
+  });
+}
+
+std::vector<NameInfo> Session::names() const {
+  std::vector<NameInfo> names;
+  if (impl_->opened != Status::Ok) return names;
+  for (const auto& [name, v] : impl_->runner->root()->names) {
+    const std::string header = sema::header(v->value, device());
+    const bool function = v->value.callable != nullptr;
+    names.push_back({name, std::string(kind_name(*v)),
+                     function         ? sema::signature(impl_->sources, *v->value.callable)
+                     : header.empty() ? in_one_line(*impl_->effects, v->value)
+                                      : header,
+                     bytes_of(v->value)});
+  }
+  return names;
+}
+
+std::string Session::about(std::string_view name, bool whole) const {
+  return impl_->opened == Status::Ok ? sema::about(*impl_->runner, name, whole) : std::string();
+}
+
+std::vector<std::string> Session::completions(std::string_view text) const {
+  if (impl_->opened != Status::Ok) return {};
+  return sema::completions(*impl_->runner, text);
+}
+
+Status Session::graph(std::string_view name, std::vector<NodeInfo>& nodes) {
+  nodes.clear();
+  if (impl_->opened != Status::Ok) return impl_->opened;
+  const sema::Variable* v = sema::Evaluator::find(name, *impl_->runner->root());
+  if (v == nullptr)
+    return impl_->report(make_error(ErrorKind::Type, "E0401", fmt::format("unknown name `{}`", name)), true);
+  const bool executable = v->value.kind == VKind::Exec;
+  if (v->value.kind != VKind::Graph && !executable)
+    return impl_->report(make_error(ErrorKind::Type, "E0202",
+                                    fmt::format("`{}` is {}, not a graph", name, sema::describe(v->value))),
+                         true);
+  const auto steps = impl_->effects->node_steps(*v->value.graph, executable);
+  for (size_t i = 0; i < v->value.graph->nodes.size(); ++i) {
+    const auto& n = v->value.graph->nodes[i];
+    NodeInfo info{n.name, impl_->sources.where(n.span), {}, n.after, 0};
+    if (i < steps.size()) info.steps = steps[i];
+    for (const auto* list : {&n.reads, &n.writes})
+      for (const auto& s : *list)
+        info.bytes += num_elements(s->type.shape()).value_or(0) * size_bytes(s->type.dtype);
+    nodes.push_back(std::move(info));
+  }
+  return Status::Ok;
+}
+
+bool Session::set(std::string_view option, bool on) {
+  if (!impl_->effects) return false;
+  auto& effects = *impl_->effects;
+  if (option == "sync")
+    effects.sync = on;
+  else if (option == "eager")
+    effects.eager = on;
+  else if (option == "nan_check")
+    effects.nan_check.on = on;
+  else
+    return false;
+  return true;
+}
+
+std::string Session::device() const {
+  return impl_->effects ? nlohmann::json::parse(impl_->effects->device_json()).value("id", "")
+                        : std::string();
+}
+
+std::string state_folder() { return options().state_dir; }
+bool unfinished(std::string_view text) { return syntax::is_incomplete(text); }
+size_t word_begin(std::string_view text) { return sema::word_begin(text); }
+
+}  // namespace gk

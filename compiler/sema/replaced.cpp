@@ -1,0 +1,69 @@
+#include "compiler/sema/replaced.h"
+
+#include <algorithm>
+
+#include "compiler/sema/names_in.h"
+
+namespace gk::sema {
+
+namespace {
+
+bool is_of(const Value& v, const Value& earlier) {
+  if (v.callable && earlier.callable)
+    return v.callable == earlier.callable || (v.callable->fn && v.callable->fn == earlier.callable->fn) ||
+           (v.callable->kernel && v.callable->kernel == earlier.callable->kernel);
+  if (v.type_def) return v.type_def == earlier.type_def;
+  if (!v.is_aggregate()) return false;
+  if (v.items->type && v.items->type == earlier.type_def) return true;
+  return std::any_of(v.items->items.begin(), v.items->items.end(),
+                     [&](const Value& i) { return is_of(i, earlier); });
+}
+
+// All names that the work of `s` mentions, those inside of the functions that it calls included.
+NameSet all_names(const Scope& scope, const MadeBy& made, const syntax::Stmt& s) {
+  NameSet names;
+  names_in(s, names);
+  std::vector<std::string> open(names.begin(), names.end());
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    NameSet inside;
+    const auto v = scope.names.find(name);
+    if (v != scope.names.end() && v->second->value.callable) {
+      const Callable& c = *v->second->value.callable;
+      if (c.fn) names_in(*c.fn, inside);
+      if (c.kernel) names_in(*c.kernel, inside);
+      if (c.lambda) names_in(*c.lambda, inside);
+    } else if (v != scope.names.end() && v->second->value.graph) {
+      if (const auto m = made.find(name); m != made.end()) names_in(*m->second, inside);
+    }
+    for (const std::string& n : inside)
+      if (names.insert(n).second) open.push_back(n);
+  }
+  return names;
+}
+
+}  // namespace
+
+void note_made(const syntax::Stmt& s, MadeBy& made) {
+  if (s.kind == syntax::StmtKind::Graph) made[s.name] = &s;
+  if (s.kind == syntax::StmtKind::Let)
+    for (const auto& b : s.bindings) made[b.name] = &s;
+  if (s.kind == syntax::StmtKind::Assign && s.lhs->kind == syntax::ExprKind::Name) made[s.lhs->text] = &s;
+}
+
+std::vector<std::string> users_of(const Scope& names, const MadeBy& made, std::string_view name,
+                                  const Value& earlier, int32_t file) {
+  std::vector<std::string> users;
+  for (const auto& [user, v] : names.names) {
+    if (user == name) continue;
+    bool uses = is_of(v->value, earlier);
+    if (v->value.graph)
+      if (const auto m = made.find(user); m != made.end() && m->second->span.file != file)
+        uses = all_names(names, made, *m->second).contains(name);
+    if (uses) users.push_back(user);
+  }
+  return users;
+}
+
+}  // namespace gk::sema
