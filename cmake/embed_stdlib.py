@@ -15,7 +15,7 @@ def literal(text):
 def signature(name, params, where):
     out = []
     for p in filter(None, (p.strip() for p in params.split(","))):
-        m = re.fullmatch(r"(mut )?([a-z_]+)( = (.+))?", p)
+        m = re.fullmatch(r"(mut )?([a-z_][a-z_0-9]*)( = (.+))?", p)
         if not m:
             sys.exit(f"{where}: a parameter is `name`, `mut name` or `name = value`, not `{p}`")
         mut, plain, _, value = m.groups()
@@ -37,7 +37,7 @@ def main(out, files):
             if line.startswith("## "):
                 doc = (doc + " " + line[3:].strip()).strip()
                 continue
-            m = re.match(r"fn ([a-z_0-9]+)\((.*)\) [={]", line)
+            m = re.match(r"fn ([a-z_0-9]+)\((.*?)\) [={]", line)
             if line.startswith("fn ") and not m:
                 sys.exit(f"{short}:{at}: a definition begins `fn name(parameters) =` or `… {{` in one line")
             if m and not m[1].startswith("_"):

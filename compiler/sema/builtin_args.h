@@ -6,6 +6,7 @@
 
 #include "compiler/sema/builtins.h"
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/habit_forms.h"
 #include "compiler/sema/numbers.h"
 
 namespace gk::sema {
@@ -33,10 +34,15 @@ class BuiltinArgs {
       } else {
         at = 0;
         while (at < plain.size() && plain[at] != a.name) ++at;
-        if (at == plain.size())
-          return fail(make_error(ErrorKind::Type, "E0206",
-                                 fmt::format("`{}` has no argument `{}`", call.callee, a.name), a.span)
-                          .note(fmt::format("its arguments are {}", fmt::join(plain, ", "))));
+        if (at == plain.size()) {
+          auto e = make_error(ErrorKind::Type, "E0206",
+                              fmt::format("`{}` has no argument `{}`", call.callee, a.name), a.span)
+                       .note(fmt::format("its arguments are {}", fmt::join(plain, ", ")));
+          const std::string_view ours = known_name(a.name);
+          if (ours != a.name && std::find(plain.begin(), plain.end(), ours) != plain.end())
+            e.helps.push_back(fmt::format("it is called `{}` here", ours));
+          return fail(std::move(e));
+        }
       }
       if (r.found_[at])
         return fail(ErrorKind::Type, "E0206", fmt::format("`{}` is given twice", plain[at]), a.span);

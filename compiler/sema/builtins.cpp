@@ -69,7 +69,7 @@ std::optional<Signature> Signature::parse(std::string_view text) {
     p.optional = part.ends_with('?');
     if (p.optional) part.remove_suffix(1);
     const bool is_name = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || c == '_';
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
     });
     if (!is_name || (!p.standing.empty() && !p.optional)) return std::nullopt;
     p.name = part;

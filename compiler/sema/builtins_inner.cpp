@@ -75,6 +75,28 @@ Result<Value> axis(Evaluator& ev, Call& call) {
   return Value::host(axes[0]);
 }
 
+Result<Value> axes(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  GK_TRY(const auto chosen, axes_of(a, 1, x->type.rank()));
+  Value v;
+  v.kind = VKind::List;
+  v.items = std::make_shared<Aggregate>();
+  for (const int64_t k : chosen) v.items->items.push_back(Value::host(k));
+  return v;
+}
+
+Result<Value> same_shape(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
+  GK_TRY(auto y, ev.as_array(a.value(1), a.span(1)));
+  if (x->type.rank() != y->type.rank()) return Value::of_scalar(Scalar::of_bool(false));
+  if (!x->type.fully_known() || !y->type.fully_known()) return Value::unknown_host(DType::Bool);
+  return Value::of_scalar(Scalar::of_bool(x->type.shape() == y->type.shape()));
+}
+
 Result<Value> count(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
@@ -100,6 +122,8 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
     {"_sum_dtype", "_sum_dtype(x, dtype?)", "The dtype of a sum of x's elements, or the one asked for.",
      sum_dtype},
     {"_axis", "_axis(x, axis)", "One axis of x, counted from 0; for `_axis` itself the only one.", axis},
+    {"_axes", "_axes(x, axis)", "The axes of x, counted from 0, as a list.", axes},
+    {"_same_shape", "_same_shape(x, y)", "Whether the extents are the same.", same_shape},
     {"_count", "_count(x, axis)", "How many elements of x lie along the axes.", count},
 };
 

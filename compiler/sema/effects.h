@@ -50,7 +50,8 @@ class Effects {
   /// As allocate(), but with what `read` gives, which is asked at the first use.
   virtual Result<void> allocate_stored(Storage& s, std::function<Result<interp::Array>()> read) = 0;
   virtual Result<interp::Array> download(const Storage& s) = 0;
-  /// Of each axis longer than 2 `edges` the first and the last elements, and one between of any value; or all.
+  /// Of each axis longer than 2 `edges` the first and the last elements, and one between of any value; or
+  /// all.
   virtual Result<interp::Array> download_edges(const Storage& s, int64_t edges) {
     (void)edges;
     return download(s);

@@ -58,8 +58,8 @@ class Evaluator {
   Evaluator(syntax::SourceMap& sources, Effects* effects, EvalOptions options);
   ~Evaluator();
 
-  /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first. `last`,
-  /// where it is not null, is given the value of the last statement.
+  /// Checks or runs the statements in `scope`. Checking gathers all errors; running stops at the first.
+  /// `last`, where it is not null, is given the value of the last statement.
   std::vector<Error> run(const syntax::Module& module, const std::shared_ptr<Scope>& scope,
                          Value* last = nullptr);
   /// `test` / `bench` bodies of a module already run in `scope`.

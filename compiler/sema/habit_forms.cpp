@@ -47,11 +47,6 @@ std::vector<Param> params_of(std::string_view spec) {
   return out;
 }
 
-/// PyTorch's names of what NumPy calls otherwise.
-std::string_view known_name(std::string_view name) {
-  return name == "dim" ? "axis" : name == "keepdim" ? "keepdims" : name;
-}
-
 /// The text of an argument as gk has it; nothing where that cannot be told.
 std::optional<std::string> text_for(const Param& p, const WrittenArg& a) {
   if (p.name == "keepdims") return in_lower_case(a.text);
@@ -137,6 +132,10 @@ std::optional<std::string> form_of(const Habit& habit, const std::vector<Written
     texts[i] = p.optional ? std::string(p.otherwise) : std::string(kPlaceholders[std::min<size_t>(i, 3)]);
   }
   return filled(habit.write, texts, all.empty() ? std::string(kPlaceholders[0]) : all);
+}
+
+std::string_view known_name(std::string_view name) {
+  return name == "dim" ? "axis" : name == "keepdim" ? "keepdims" : name == "ddof" ? "correction" : name;
 }
 
 std::optional<std::string> sized_type(std::string_view name) {

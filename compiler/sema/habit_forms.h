@@ -33,6 +33,9 @@ struct Habit {
 /// alone, or with one argument, parameters of one letter stand for the others.
 std::optional<std::string> form_of(const Habit& habit, const std::vector<WrittenArg>& args);
 
+/// What gk calls an argument that PyTorch or NumPy call `name`.
+std::string_view known_name(std::string_view name);
+
 /// f32 for `float32` and `Float32`, i64 for `int64` and `Int64`.
 std::optional<std::string> sized_type(std::string_view name);
 

@@ -174,13 +174,6 @@ std::string Recovery::other_language(size_t i, int head) const {
   if (found == P::ASSIGN_ELEMS && at(i + 1).type == P::ASSIGN && at(i + 1).begin == at(i).end && i > 0)
     return fmt::format("write `{} == {}`: operators go element by element", slice(operand_to(i - 1), i - 1),
                        slice(i + 2, operand_from(i + 2)));
-  if (found == P::VAR && (at(i + 1).type == P::LPAREN)) {
-    const bool method = before == P::DOT && i > 1;
-    const std::string_view of = method                        ? slice(operand_to(i - 2), i - 2)
-                                : at(i + 2).type == P::RPAREN ? "x"
-                                                              : slice(i + 2, operand_from(i + 2));
-    return fmt::format("the variance is `mean(square({0} - mean({0})))`", of);
-  }
   const size_t shift = found == P::SHL ? i : before == P::SHL ? i - 1 : 0;
   if (shift > 0 && at(shift + 1).type == P::LT && at(shift + 1).begin == at(shift).end)
     return cuda_launch(shift);

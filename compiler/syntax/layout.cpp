@@ -225,7 +225,8 @@ class Layout {
   void newline(const Token& t) {
     const Token& next = raw_at(at_ + 1);
     if (next.type == L::NEWLINE) return;  // the last of several decides
-    bool statement = starts_only_statements(next.type) ||
+    const bool named_var = next.type == L::VAR && !declares(at_ + 1);
+    bool statement = (starts_only_statements(next.type) && !named_var) ||
                      (is_contextual(next.type) && next.type != L::AFTER && next.type != L::OVER &&
                       next.type != L::AS && is_word(raw_at(at_ + 2).type));
     if (!frames_.back().braces()) {
@@ -245,6 +246,19 @@ class Layout {
 
   // ---- words -------------------------------------------------------------------------------------
 
+  /// Whether a `var` declares: it does not where it is called, as in `var(x)`. `var (a, b) = …` would.
+  bool declares(size_t at) const {
+    if (raw_at(at + 1).type != L::LPAREN) return true;
+    int depth = 0;
+    for (size_t i = at + 1; i < raw_.tokens.size(); ++i) {
+      const int t = raw_.tokens[i].type;
+      if (t == L::LPAREN) ++depth;
+      if (t == L::RPAREN && --depth == 0) return raw_at(i + 1).type == L::ASSIGN;
+      if (t == L::NEWLINE || t == kEnd) break;
+    }
+    return false;
+  }
+
   /// The type of a contextual keyword here: itself or IDENT.
   int settle(const Token& t) const {
     bool start = at_statement_start();
@@ -262,6 +276,7 @@ class Layout {
       case L::BENCH: keyword = start && (next == L::STRING || next == L::LBRACE); break;
       case L::AFTER: keyword = last() == L::IDENT && last(1) == L::NODE; break;
       case L::OVER: keyword = last() == L::RPAREN && frames_.back().head == L::KERNEL; break;
+      case L::VAR: keyword = at_statement_start() ? declares(at_) : raw_at(at_ + 1).type != L::LPAREN; break;
       case L::AS: keyword = last() == L::STRING && last(1) == L::IMPORT; break;
       default: return t.type;
     }
