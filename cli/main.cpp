@@ -112,8 +112,6 @@ Status run_action(Session& session, const Options& options, const std::string& n
   }
 }
 
-constexpr size_t kPipeWidth = 100;  // of a drawing, in columns
-
 struct Program {
   std::string name = "<command line>", text;
 };
@@ -158,7 +156,7 @@ Status run_interactively(const Options& options, Output& out) {
   repl_options.session.err = write_error_text;
   repl_options.session.progress = progress_line();
   repl_options.interactive = terminal;
-  repl_options.width = terminal ? terminal_width() : kPipeWidth;
+  if (terminal) repl_options.width = terminal_width();
   Repl repl(std::move(repl_options), show);
   if (repl.open_status() != Status::Ok) return repl.open_status();
   if (terminal)

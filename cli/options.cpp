@@ -205,6 +205,9 @@ std::optional<UsageError> choose_action(const CLI::App& app, const Raw& raw, Opt
   if (!asked.empty()) options.action = asked[0].second;
   if (raw.interactive && !asked.empty())
     return UsageError{std::string("-i and ") + asked[0].first + " do not go together", "", {}};
+  for (const char* after : {"--stats", "--time-passes"})
+    if (raw.interactive && app.count(after))
+      return UsageError{std::string("-i and ") + after + " do not go together", "", {}};
   options.interactive = raw.interactive;
   if (raw.version) options.action = Action::Version;
   if (raw.help) options.action = Action::Help;

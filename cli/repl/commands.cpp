@@ -22,6 +22,38 @@ bool is_name(std::string_view s) { return !s.empty() && word_begin(s) == 0 && (s
 // What a command runs, in diagnostics.
 constexpr std::string_view kTyped = "<typed>";
 
+bool mentions(std::string_view entry, std::string_view name) {
+  for (size_t at = entry.find(name); at != std::string_view::npos; at = entry.find(name, at + 1)) {
+    const std::string_view through = entry.substr(0, at + name.size());
+    const bool begins = word_begin(through) == at;
+    const bool ends =
+        at + name.size() == entry.size() || word_begin(entry.substr(0, at + name.size() + 1)) != at;
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+// A path may be given in quotes.
+std::string_view without_quotes(std::string_view path) {
+  if (path.size() > 1 && path.front() == '"' && path.back() == '"') path = path.substr(1, path.size() - 2);
+  return path;
+}
+
+// Of an entry that is one definition, what it defines: "fn f"; else "".
+std::string definition_in(std::string_view entry) {
+  while (entry.starts_with("##")) {
+    entry.remove_prefix(std::min(entry.find('\n'), entry.size() - 1) + 1);
+  }
+  if (entry.starts_with("captured ")) entry.remove_prefix(9);
+  for (const std::string_view keyword : {"fn ", "kernel ", "type ", "const ", "graph "}) {
+    if (!entry.starts_with(keyword)) continue;
+    const size_t end = entry.find_first_of(" (={\n", keyword.size());
+    return std::string(
+        entry.substr(keyword.size(), end == std::string_view::npos ? end : end - keyword.size()));
+  }
+  return {};
+}
+
 }  // namespace
 
 const std::vector<Repl::Command>& Repl::commands() {
@@ -31,13 +63,16 @@ const std::vector<Repl::Command>& Repl::commands() {
       {"bench", "CODE", "times the code over many runs", true, C::Names, [](Repl& r, auto t) { r.bench(t); }},
       {"device", "[NAME]", "the device; or a new session on another one", false, C::Names,
        [](Repl& r, auto t) { r.device(t); }},
-      {"dot", "GRAPH", "a graph, or the work of some code, for Graphviz", true, C::Names,
+      {"dot", "GRAPH", "a graph or an executable for Graphviz", true, C::Names,
        [](Repl& r, auto t) { r.dot(t); }},
       {"explain", "CODE", "the long text of a diagnostic: `:explain E0301`", true, C::Names,
        [](Repl& r, auto t) { r.explain(t); }},
+      {"forget", "NAME", "takes a name away; what it hid is there again", true, C::Names,
+       [](Repl& r, auto t) { r.forget(t); }},
       {"graph", "GRAPH", "draws a graph or an executable", true, C::Names,
        [](Repl& r, auto t) { r.graph(t); }},
-      {"help", "[COMMAND]", "this list, or one command", false, C::Names, [](Repl& r, auto t) { r.help(t); }},
+      {"help", "[COMMAND]", "this list, or one command", false, C::Commands,
+       [](Repl& r, auto t) { r.help(t); }},
       {"history", "[N]", "what was typed last", false, C::Names, [](Repl& r, auto t) { r.history(t); }},
       {"info", "NAME", "all that is known of a name, as `??name`", true, C::Names,
        [](Repl& r, auto t) { r.info(t); }},
@@ -55,7 +90,7 @@ const std::vector<Repl::Command>& Repl::commands() {
       {"reset", "", "forgets all names", false, C::Names, [](Repl& r, auto t) { r.reset(t); }},
       {"save", "FILE", "writes the entries that ran to a program; `:save FILE!` over an old one", true,
        C::Paths, [](Repl& r, auto t) { r.save(t); }},
-      {"set", "[OPTION on|off]", "eager, nan_check, sync; time: how long each entry takes", false, C::Options,
+      {"set", "[OPTION on|off]", "eager, sync; time: how long each entry takes", false, C::Options,
        [](Repl& r, auto t) { r.set(t); }},
       {"shape", "CODE", "the shape of what it would give; nothing runs", true, C::Names,
        [](Repl& r, auto t) { r.shape(t); }},
@@ -103,12 +138,18 @@ void Repl::time(std::string_view text) {
   };
   const double compiled = compile_ms();
   const auto begin = std::chrono::steady_clock::now();
-  const Status status = session_->enter(kTyped, text);
+  const Status status = run_typed(text, true);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   if (status != Status::Ok) return;
   const double compiling = compile_ms() - compiled;
   write_(fmt::format("{:.3g} ms{}\n", took.count(),
                      compiling > 0 ? fmt::format(", of which {:.3g} ms to compile", compiling) : ""));
+}
+
+Status Repl::run_typed(std::string_view text, bool shows) {
+  const Status status = session_->enter(kTyped, text, shows);
+  if (status == Status::Ok) entries_.emplace_back(text);
+  return status;
 }
 
 void Repl::bench(std::string_view text) {
@@ -118,15 +159,18 @@ void Repl::bench(std::string_view text) {
 void Repl::emit(Emit what, std::string_view text) {
   std::string result;
   if (session_->enter(what, kTyped, text, result) != Status::Ok) return;
-  write_(result.empty()           ? "there is no work in this for the device\n"
-         : result.ends_with('\n') ? result
-                                  : result + "\n");
+  entries_.emplace_back(text);
+  write_(
+      result.empty()
+          ? "nothing of this kind was made: there was no work for the device, or no compiler is behind it\n"
+      : result.ends_with('\n') ? result
+                               : result + "\n");
 }
 
 void Repl::graph(std::string_view text) {
   std::string_view name = text;
   if (!is_name(text)) {
-    if (session_->enter(kTyped, text, false) != Status::Ok) return;
+    if (run_typed(text, false) != Status::Ok) return;
     name = "ans";
   }
   std::vector<NodeInfo> nodes;
@@ -174,17 +218,19 @@ void Repl::set(std::string_view text) {
   value.remove_prefix(std::min(value.find_first_not_of(" \t="), value.size()));
   const auto setting = settings_.find(option);
   if (setting == settings_.end() || (value != "on" && value != "off"))
-    return problem("`:set` takes eager, nan_check, sync or time, and on or off", "such as `:set time on`");
+    return problem("`:set` takes eager, sync or time, and on or off", "such as `:set time on`");
   setting->second = value == "on";
   session_->set(option, setting->second);
 }
 
 void Repl::load(std::string_view text) {
-  const std::string file(text);
+  const std::string file(without_quotes(text));
   auto program = read_source(file);
   if (!program) return problem(program.error());
   loaded_ = file;
-  if (session_->enter(file, *program, false) == Status::Ok) entries_.push_back(std::move(*program));
+  if (session_->enter(file, *program, false) != Status::Ok) return;
+  std::erase(entries_, *program);  // of the last time
+  entries_.push_back(std::move(*program));
 }
 
 void Repl::reload(std::string_view text) {
@@ -193,19 +239,56 @@ void Repl::reload(std::string_view text) {
   load(std::string(loaded_));
 }
 
+// The entries as a program: pragmas first, of a name that was defined again the last definition, `ans` as a
+// name where a later entry uses it.
+std::string Repl::program() const {
+  std::map<std::string, size_t> last;
+  size_t uses_answer = 0;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (std::string name = definition_in(entries_[i]); !name.empty()) last[std::move(name)] = i;
+    if (mentions(entries_[i], "ans")) uses_answer = i;
+  }
+  std::string pragmas, rest;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    std::string entry = entries_[i];
+    if (const std::string name = definition_in(entry); !name.empty() && last[name] != i) continue;
+    std::string type;
+    const bool is_value =
+        i < uses_answer && session_->type_of(kTyped, entry, type, false) == Status::Ok && type != "nothing";
+    if (is_value) entry = "let ans = " + entry;
+    std::string& to = entry.starts_with("pragma ") ? pragmas : rest;
+    to += entry.ends_with('\n') ? entry : entry + "\n";
+  }
+  return pragmas + rest;
+}
+
 void Repl::save(std::string_view text) {
   const bool over = text.ends_with('!');
   if (over) text.remove_suffix(1);
-  const std::string file(text);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  const std::string file(without_quotes(text));
+  if (file.empty()) return problem("`:save` needs a file");
   if (entries_.empty()) return problem("no entry has run yet, so there is nothing to save");
   std::error_code ignored;
   if (!over && file != saved_ && std::filesystem::exists(file, ignored))
     return problem(fmt::format("{} is there already", file), fmt::format("`:save {}!` writes over it", file));
-  std::string program;
-  for (const std::string& e : entries_) program += e.ends_with('\n') ? e : e + "\n";
-  if (auto written = write_result(file, program); !written) return problem(written.error());
+  const std::string all = program();
+  if (auto written = write_result(file, all); !written) return problem(written.error());
   saved_ = file;
   write_(fmt::format("{} entr{} written to {}\n", entries_.size(), entries_.size() == 1 ? "y" : "ies", file));
+  // A file is stricter than what is typed: what was defined twice, or came from a file that failed halfway.
+  SessionOptions apart = options_.session;
+  apart.device = "interp";
+  std::string what;
+  apart.err = [&what](std::string_view t) { what += t; };
+  apart.color = false;
+  if (Session::open(std::move(apart))->check(file, all) == Status::Ok) return;
+  problem("as a file it does not run as it is:");
+  write_(what);
+}
+
+void Repl::forget(std::string_view text) {
+  if (!session_->forget(text)) problem(fmt::format("there is no name `{}`", text), "`:vars` lists them");
 }
 
 void Repl::reset(std::string_view text) {

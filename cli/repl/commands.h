@@ -1,5 +1,5 @@
-// The commands of the REPL: a row a command, with its name, its help and what it does. Owns nothing. Promises that
-// what a command says of itself stands in its row alone. Not for entries, which are gk.
+// The commands of the REPL: a row a command, with its name, its help and what it does. Owns nothing. Promises
+// that what a command says of itself stands in its row alone. Not for entries, which are gk.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 namespace gk::cli {
 
 struct Repl::Command {
-  enum class Completes { Names, Paths, Options };
+  enum class Completes { Names, Paths, Options, Commands };
   std::string_view name, argument, doc;
   bool needs = false;  // the argument
   Completes completes = Completes::Names;

@@ -158,13 +158,17 @@ std::string bytes_text(int64_t bytes) {
 
 std::string draw(std::string_view title, const std::vector<NodeInfo>& nodes, size_t width) {
   const auto after = direct(nodes);
-  size_t edges = 0, name_width = 1;
+  size_t edges = 0, drawn_edges = 0, name_width = 1;
   for (size_t i = 0; i < nodes.size(); ++i) {
-    edges += after[i].size();
+    edges += std::set<int>(nodes[i].after.begin(), nodes[i].after.end()).size();
+    drawn_edges += after[i].size();
     name_width = std::max(name_width, std::min<size_t>(20, length(name_of(nodes[i], i))));
   }
-  std::string out = fmt::format("{}: {} node{}, {} edge{}\n", title, nodes.size(),
-                                nodes.size() == 1 ? "" : "s", edges, edges == 1 ? "" : "s");
+  std::string out = fmt::format("{}: {} node{}, {} edge{}{}\n", title, nodes.size(),
+                                nodes.size() == 1 ? "" : "s", edges, edges == 1 ? "" : "s",
+                                drawn_edges < edges
+                                    ? fmt::format(", of which {} follow from the others", edges - drawn_edges)
+                                    : std::string());
   const auto described = [&](size_t i) {
     const NodeInfo& n = nodes[i];
     const std::string name = fitted(name_of(n, i), name_width);

@@ -110,8 +110,8 @@ class Editor : public Reader {
     ::el_set(edit_, EL_BIND, "\x1b[3~", "ed-delete-next-char", nullptr);
     ::el_set(edit_, EL_BIND, "\x1b[1;5C", "em-next-word", nullptr);
     ::el_set(edit_, EL_BIND, "\x1b[1;5D", "ed-prev-word", nullptr);
-    ::el_set(edit_, EL_SETTY, "-d", "intr=", nullptr);
-    ::el_set(edit_, EL_SETTY, "-x", "-echo", "-icanon", nullptr);
+    ::el_set(edit_, EL_SETTY, "-d", "intr=", "-icrnl", "-inlcr", nullptr);
+    ::el_set(edit_, EL_SETTY, "-x", "-echo", "-icanon", "-icrnl", "-inlcr", nullptr);
     HistEvent event{};
     ::history(history_, &event, H_SETSIZE, kMostRemembered);
     if (history_file_.empty()) return;
@@ -202,7 +202,12 @@ class Editor : public Reader {
       return CC_REFRESH;
     }
     const Completion c = of(el).complete_(before);
-    if (c.words.empty()) return CC_REFRESH_BEEP;
+    if (c.words.empty()) {
+      // In a text that nothing completes it is what it is.
+      if (std::count(before.begin(), before.end(), '"') % 2 == 0) return CC_REFRESH_BEEP;
+      ::el_winsertstr(el, L"\t");
+      return CC_REFRESH;
+    }
     std::string common = c.words[0];
     for (const auto& w : c.words) {
       const auto [end, unused] = std::mismatch(common.begin(), common.end(), w.begin(), w.end());

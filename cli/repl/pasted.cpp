@@ -7,11 +7,13 @@ namespace gk::cli {
 
 namespace {
 
+constexpr std::string_view kPython = ">>> ";  // what documents for others are full of
+
 bool begins_with_prompt(std::string_view line) {
   const auto is = [&](std::string_view prompt) {
     return line.starts_with(prompt) || line == prompt.substr(0, prompt.size() - 1);
   };
-  return is(kPrompt) || is(kContinued);
+  return is(kPrompt) || is(kContinued) || is(kPython);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ Completion paths(std::string_view before, size_t begin) {
 Repl::Repl(ReplOptions options, std::function<void(std::string_view)> write)
     : options_(std::move(options)), write_(std::move(write)) {
   const SessionOptions& s = options_.session;
-  settings_ = {{"eager", s.eager}, {"nan_check", s.nan_check}, {"sync", s.sync}, {"time", false}};
+  settings_ = {{"eager", s.eager}, {"sync", s.sync}, {"time", false}};
   open(s.device);
 }
 
@@ -104,6 +104,7 @@ Status Repl::enter(const std::string& text) {
 void Repl::take(Reader& reader, const std::string& entry) {
   const std::string_view text = trimmed(entry);
   if (text.empty()) return;
+  brackets_ = 0;
   reader.remember(std::string(text));
   if (text[0] == ':') return command(text.substr(1));
   if (text[0] == '?' || text.back() == '?') return question(text);
@@ -117,24 +118,65 @@ void Repl::loop(Reader& reader) {
   while (!over_) {
     const auto got = reader.read(std::string(unit_.empty() ? kPrompt : kContinued), line);
     if (got == Reader::Got::Interrupted) {
-      unit_.clear();
+      give_up();
       continue;
     }
     if (got == Reader::Got::End) {
       if (options_.interactive) write_("\n");
-      // What was not finished is told of.
-      if (!unit_.empty() && !options_.interactive) take(reader, std::exchange(unit_, {}));
-      break;
+      if (unit_.empty()) break;
+      // On a terminal it gives the entry up; in a pipe nothing more comes, and what is not finished is told
+      // of.
+      if (!options_.interactive) take(reader, std::exchange(unit_, {}));
+      give_up();
+      continue;
     }
     if (!options_.interactive) line = std::string(without_prompt(line));
-    const bool first = unit_.empty();
-    unit_ += (first ? "" : "\n") + line;
-    const std::string_view text = trimmed(unit_);
-    const bool asks = first && !text.empty() && (text[0] == ':' || text[0] == '?');
-    if (!asks && unfinished(unit_)) continue;
-    take(reader, std::exchange(unit_, {}));
+    add(line);
+    if (is_finished()) take(reader, std::exchange(unit_, {}));
   }
   reader_ = nullptr;
+}
+
+void Repl::give_up() {
+  unit_.clear();
+  brackets_ = 0;
+}
+
+void Repl::add(std::string_view line) {
+  if (unit_.empty()) {
+    brackets_ = 0;
+    is_documentation_ = counts_ = true;
+  } else {
+    unit_ += '\n';
+  }
+  unit_ += line;
+  is_documentation_ = is_documentation_ && trimmed(line).starts_with("##");
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '\\')
+      ++i;
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == '#' && !quoted)
+      break;
+    else if (!quoted && (c == '(' || c == '[' || c == '{'))
+      ++brackets_;
+    else if (!quoted && (c == ')' || c == ']' || c == '}'))
+      --brackets_;
+  }
+  counts_ = counts_ && !quoted;  // a text that is not closed is a mistake, and ends the entry
+}
+
+// Whether what was typed is a whole entry. Where brackets are open by a count nobody need look closer: an
+// entry of thousands of lines is read once.
+bool Repl::is_finished() const {
+  const bool first = unit_.find('\n') == std::string::npos;
+  const std::string_view text = first ? trimmed(unit_) : std::string_view(unit_);
+  if (first && !text.empty() && (text[0] == ':' || text[0] == '?')) return true;
+  // Lines that document belong to the definition below them.
+  if ((counts_ && brackets_ > 0) || is_documentation_) return text.empty();
+  return !unfinished(unit_);
 }
 
 void Repl::problem(std::string_view what, std::string_view help) {
@@ -145,7 +187,10 @@ void Repl::problem(std::string_view what, std::string_view help) {
 void Repl::question(std::string_view line) {
   size_t marks = 0;
   while (line.starts_with('?')) line.remove_prefix(1), ++marks;
-  while (line.ends_with('?')) line.remove_suffix(1), ++marks;
+  while (line.ends_with('?') || line.ends_with(';')) {
+    marks += line.back() == '?';
+    line.remove_suffix(1);
+  }
   line = trimmed(line);
   if (line.empty()) return help("");
   if (line[0] == ':') return help(line);
@@ -194,6 +239,12 @@ Completion Repl::complete(std::string_view before) const {
     std::string unused;
     const Command* command = find_command(before.substr(1, space - 1), unused);
     const size_t begin = std::min(before.find_first_not_of(" \t", space), before.size());
+    if (command != nullptr && command->completes == Command::Completes::Commands) {
+      c.begin = begin;
+      for (const Command& other : commands())
+        if (other.name.starts_with(before.substr(begin))) c.words.emplace_back(other.name);
+      return c;
+    }
     if (command != nullptr && command->completes == Command::Completes::Paths) return paths(before, begin);
     if (command != nullptr && command->completes == Command::Completes::Options) {
       c.begin = begin;

@@ -19,7 +19,7 @@ namespace gk::cli {
 struct ReplOptions {
   SessionOptions session;   // with out and err
   bool interactive = true;  // a person sits at a terminal
-  size_t width = 80;        // of it, in columns
+  size_t width = 100000;    // of it, in columns
 };
 
 class Repl {
@@ -44,6 +44,9 @@ class Repl {
   static const std::vector<Command>& commands();
   const Command* find_command(std::string_view word, std::string& problem) const;
 
+  void add(std::string_view line);
+  bool is_finished() const;
+  void give_up();
   void take(Reader& reader, const std::string& entry);
   void command(std::string_view line);
   void question(std::string_view line);
@@ -60,6 +63,8 @@ class Repl {
   void time(std::string_view text);
   void bench(std::string_view text);
   void emit(Emit what, std::string_view text);
+  Status run_typed(std::string_view text, bool shows);
+  std::string program() const;
   void graph(std::string_view text);
   void dot(std::string_view text);
   void mem(std::string_view text);
@@ -71,6 +76,7 @@ class Repl {
   void reset(std::string_view text);
   void history(std::string_view text);
   void explain(std::string_view text);
+  void forget(std::string_view text);
   void help(std::string_view text);
   void quit(std::string_view text);
 
@@ -82,6 +88,9 @@ class Repl {
   std::string loaded_;                                 // the file that `:load` read last
   std::string saved_;                                  // that `:save` wrote
   std::string unit_;                                   // the lines of an entry that is not finished
+  int brackets_ = 0;                                   // that are open in it
+  bool counts_ = true;                                 // and are counted
+  bool is_documentation_ = false;                      // all its lines begin with ##
   int count_ = 0;                                      // of entries
   std::map<std::string, bool, std::less<>> settings_;  // what `:set` sets
   bool over_ = false;

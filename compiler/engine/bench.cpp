@@ -67,8 +67,10 @@ Status Session::bench(std::string_view name, std::string_view text, std::string_
                               {"per_iteration_us", row(quantiles(per))},
                               {"latency_us", row(quantiles(latency))}};
       };
-      engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
-      auto row = measure();
+      auto row = [&] {
+        engine::EffectsBase::Progress shown(effects.progress, fmt::format("measuring {}", stmt->text));
+        return measure();
+      }();
       if (!row) {
         // The others are measured all the same.
         const Status failed = impl_->report(row.error(), false);

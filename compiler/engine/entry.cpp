@@ -34,12 +34,6 @@ syntax::StmtPtr answer_of(syntax::StmtPtr e) {
   return let;
 }
 
-const std::string* defined_by(const syntax::Stmt& s) {
-  if (s.fn) return &s.fn->name;
-  if (s.kernel) return &s.kernel->name;
-  return s.kind == StmtKind::TypeDef ? &s.name : nullptr;
-}
-
 std::string_view kind_name(const sema::Variable& v) {
   switch (v.value.kind) {
     case VKind::Function: return v.kind == syntax::BindKind::Const ? "fn" : "let";
@@ -100,8 +94,33 @@ Status Session::Impl::show_answer(const syntax::Stmt& s) {
   return Status::Ok;
 }
 
+// Statement by statement, each waited for: a fault of the device is that of its statement, and what this gave
+// to names is taken back where it was told at its end.
+Status Session::Impl::run_statements(syntax::Module& module) {
+  runner->satisfied.insert(checker->satisfied.begin(), checker->satisfied.end());
+  runner->declare_functions(module, runner->root());
+  syntax::Module one;
+  one.span = module.span;
+  for (auto& s : module.stmts) {
+    sema::NamesBefore before(*runner, sema::names_of_work(*runner->root(), *s));
+    one.stmts.clear();
+    one.stmts.push_back(std::move(s));
+    const auto errors = runner->run(one, runner->root());
+    s = std::move(one.stmts.back());
+    // What was done up to there stays, as the turns of a loop before it was interrupted.
+    if (!errors.empty()) return report_all(errors, false);
+    if (const Status status = settle(); status != Status::Ok) {
+      if (status != Status::Interrupted) before.restore();
+      return status;
+    }
+  }
+  return Status::Ok;
+}
+
 Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
-  sema::KnownNames known(*checker);
+  sema::NameSet names = {std::string(kAnswer)};
+  for (const auto& s : module.stmts) names.merge(sema::names_of_work(*runner->root(), *s));
+  const sema::NamesBefore known(*checker, names);
   const bool is_expression = !module.stmts.empty() && module.stmts.back()->kind == StmtKind::ExprStmt;
   const bool muted = is_expression && std::exchange(module.stmts.back()->muted, false);
   Value last = Value::none();
@@ -114,15 +133,26 @@ Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
   if (answers) module.stmts.back() = answer_of(std::move(module.stmts.back()));
   std::vector<std::pair<std::string, Value>> replaced;
   for (const auto& s : module.stmts)
-    if (const std::string* name = defined_by(*s))
-      if (const auto v = runner->root()->names.find(*name); v != runner->root()->names.end())
-        replaced.emplace_back(*name, v->second->value);
-  Status status = execute(module);
-  known.learn(*runner);
+    for (const std::string& name : sema::declared_by(*s))
+      if (const auto v = runner->root()->names.find(name);
+          name != kAnswer && v != runner->root()->names.end())
+        replaced.emplace_back(name, v->second->value);
+  Status status = run_statements(module);
+  sema::learn(*checker, known, *runner, names);
   for (const auto& s : module.stmts) sema::note_made(*s, made_by);
   tell_users(replaced, module.span.file);
   if (status == Status::Ok && answers && shows && !muted) status = show_answer(*module.stmts.back());
   return status;
+}
+
+bool Session::forget(std::string_view name) {
+  if (impl_->opened != Status::Ok) return false;
+  const std::string word(name);
+  impl_->checker->root()->names.erase(word);
+  const bool there = impl_->runner->root()->names.erase(word) > 0;
+  impl_->checker->note_definitions();
+  impl_->runner->note_definitions();
+  return there;
 }
 
 Status Session::Impl::enter(std::string_view name, std::string_view text, bool shows) {
@@ -150,27 +180,28 @@ Status Session::enter(Emit what, std::string_view name, std::string_view text, s
   return impl_->emitted(what, result, [&] { return impl_->enter(name, text, false); });
 }
 
-Status Session::type_of(std::string_view name, std::string_view text, std::string& type) {
+Status Session::type_of(std::string_view name, std::string_view text, std::string& type, bool tells) {
   if (impl_->opened != Status::Ok) return impl_->opened;
+  const auto told = [&](const std::vector<Error>& errors) {
+    return tells ? impl_->report_all(errors, true) : Status::CompileError;
+  };
   return impl_->guarded([&] {
     impl_->interrupt_flag = false;
     const int32_t file = impl_->sources.add(std::string(name), std::string(text));
     auto parsed = syntax::parse(impl_->sources, file);
-    if (!parsed.errors.empty()) return impl_->report_all(parsed.errors, true);
+    if (!parsed.errors.empty()) return told(parsed.errors);
     auto& stmts = parsed.module.stmts;
     if (stmts.size() != 1 || stmts[0]->kind != StmtKind::ExprStmt)
-      return impl_->report(
-          make_error(ErrorKind::Usage, "E1101", "one expression is needed, whose type is asked for",
-                     parsed.module.span),
-          true);
+      return told({make_error(ErrorKind::Usage, "E1101", "one expression is needed, whose type is asked for",
+                              parsed.module.span)});
     impl_->modules.push_back(std::make_shared<syntax::Module>(std::move(parsed.module)));
     auto& module = *impl_->modules.back();
     module.stmts[0]->muted = false;
-    sema::KnownNames known(*impl_->checker);
+    sema::NamesBefore known(*impl_->checker, sema::names_of_work(*impl_->runner->root(), *module.stmts[0]));
     Value v = Value::none();
     auto errors = impl_->checker->run(module, impl_->checker->root(), &v);
     known.restore();
-    if (!errors.empty()) return impl_->report_all(errors, true);
+    if (!errors.empty()) return told(errors);
     type = sema::kind_of(v);
     return Status::Ok;
   });
@@ -231,8 +262,6 @@ bool Session::set(std::string_view option, bool on) {
     effects.sync = on;
   else if (option == "eager")
     effects.eager = on;
-  else if (option == "nan_check")
-    effects.nan_check.on = on;
   else
     return false;
   return true;

@@ -357,6 +357,8 @@ Result<void> Evaluator::exec_let(const Stmt& s, const ScopePtr& scope) {
     auto r = bind();
     std::shared_ptr<Variable> before;
     if (b.name != "_") before = std::exchange(scope->names[b.name], var);
+    // What functions saw under this name is hidden from them now.
+    if (before && before->kind == BindKind::Const && s.bind != BindKind::Const) ++definitions_;
     const auto take_back = [&] {
       if (before)
         scope->names[b.name] = before;

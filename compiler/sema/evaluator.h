@@ -398,6 +398,8 @@ class Evaluator {
   Seen& seen_by(const Callable& c) { return seen_by_[c.fn.get()]; }
   /// How many constants, functions, kernels, types and modules were defined so far.
   int64_t num_definitions() const { return definitions_; }
+  /// To be called where names came to stand for something else without a statement.
+  void note_definitions() { ++definitions_; }
   /// How many mistakes were met, those included that had been told already.
   int64_t num_mistakes() const { return mistakes_; }
 

@@ -54,6 +54,14 @@ constexpr auto kKeywords = std::to_array<Keyword>({
     {"while", "while c { … }"},
 });
 
+constexpr auto kConstants = std::to_array<Keyword>({
+    {"args", "What follows the file on gkrun's command line, as texts."},
+    {"euler", "2.718281828459045, the base of `exp`."},
+    {"inf", "Infinity; -inf is the other one."},
+    {"nan", "Not a number: what 0 / 0 gives, and equal to nothing."},
+    {"pi", "3.141592653589793."},
+});
+
 bool in_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
          (static_cast<unsigned char>(c) & 0x80) != 0;
@@ -115,8 +123,10 @@ std::string whole_text(const syntax::SourceMap& sources, const Definition& d) {
 
 std::string with_doc(std::string head, std::string_view doc) {
   std::string out = std::move(head) + "\n";
-  if (!doc.empty()) out += fmt::format("  {}\n", trimmed(doc));
-  return out;
+  if (doc.empty()) return out;
+  out += "  ";
+  for (const char c : trimmed(doc)) out += c == '\n' ? std::string("\n  ") : std::string(1, c);
+  return out + "\n";
 }
 
 std::string fields_of(const TypeDef& t, const syntax::SourceMap& sources) {
@@ -220,6 +230,11 @@ std::string about_value(Evaluator& ev, std::string_view name, const Variable& va
   std::string out = v.graph && v.kind != VKind::NodeRef ? fmt::format("{} {}\n", kind_of(v), name)
                                                         : fmt::format("{} {}: {}\n", bound, name, kind_of(v));
   if (v.is_scalar()) out += fmt::format("  {}\n", ev.effects()->format(v.scalar));
+  if (v.kind == VKind::Module && v.module) {
+    std::string members;
+    for (const auto& [member, unused] : v.module->names) members += (members.empty() ? "  " : ", ") + member;
+    out += members + "\n";
+  }
   if (v.kind == VKind::Record)
     for (size_t i = 0; i < v.items->items.size(); ++i)
       out += fmt::format("  {}: {}\n", v.items->names[i], kind_of(v.items->items[i]));
@@ -296,9 +311,9 @@ std::string about(Evaluator& ev, std::string_view name, bool whole) {
   if (dot != std::string_view::npos) {
     const Value* v = value_of_path(ev, name);
     if (v == nullptr) return {};
-    Variable var;
-    var.value = *v;
-    return about_value(ev, name, var, whole);
+    Variable part;
+    part.value = *v;
+    return about_value(ev, name, part, whole);
   }
   if (const Variable* v = Evaluator::find(name, *ev.root())) return about_value(ev, name, *v, whole);
   if (const Builtin* b = find_builtin(name); b != nullptr && !name.starts_with('_')) {
@@ -312,6 +327,9 @@ std::string about(Evaluator& ev, std::string_view name, bool whole) {
   const auto* k =
       std::find_if(kKeywords.begin(), kKeywords.end(), [&](const Keyword& w) { return w.word == name; });
   if (k != kKeywords.end()) return with_doc(fmt::format("keyword {}", name), k->doc);
+  const auto* c =
+      std::find_if(kConstants.begin(), kConstants.end(), [&](const Keyword& w) { return w.word == name; });
+  if (c != kConstants.end()) return with_doc(fmt::format("constant {}", name), c->doc);
   if (const auto t = parse_dtype(name))
     return fmt::format("type {}: {} bytes an element\n", name, size_bytes(*t));
   return {};
@@ -337,6 +355,7 @@ std::vector<std::string> completions(Evaluator& ev, std::string_view text) {
     for (const auto& [name, v] : ev.root()->names) all.push_back(name);
     for (const Builtin& b : public_builtins()) all.emplace_back(b.name);
     for (const Keyword& k : kKeywords) all.emplace_back(k.word);
+    for (const Keyword& c : kConstants) all.emplace_back(c.word);
     for (int t = 0; t < kDTypeCount; ++t) all.emplace_back(name(static_cast<DType>(t)));
   }
   std::erase_if(all, [&](const std::string& w) { return !w.starts_with(word); });

@@ -1,5 +1,6 @@
 #include "compiler/sema/known_names.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gk::sema {
@@ -59,42 +60,62 @@ Value as_checked(Evaluator& checker, const Value& ran, const Value& checked) {
 
 }  // namespace
 
-KnownNames::KnownNames(Evaluator& checker) : checker_(checker) {
-  for (const auto& [name, v] : checker.root()->names) before_.push_back({name, v, v->value});
-}
-
-void KnownNames::restore() {
-  auto& names = checker_.root()->names;
-  names.clear();
-  for (Known& k : before_) {
-    k.variable->value = k.value;
-    names.emplace_hint(names.end(), k.name, k.variable);
+NamesBefore::NamesBefore(Evaluator& ev, const NameSet& names) : ev_(ev) {
+  for (const std::string& name : names) {
+    const auto v = ev.root()->names.find(name);
+    const bool there = v != ev.root()->names.end();
+    before_.push_back({name, there ? v->second : nullptr, there ? v->second->value : Value()});
   }
 }
 
-void KnownNames::learn(const Evaluator& runner) {
-  auto& names = checker_.root()->names;
-  std::erase_if(names, [&](const auto& n) { return !runner.root()->names.contains(n.first); });
-  auto earlier = before_.begin();
-  for (const auto& [name, ran] : runner.root()->names) {
-    while (earlier != before_.end() && earlier->name < name) ++earlier;
-    const Known* before = earlier != before_.end() && earlier->name == name ? &*earlier : nullptr;
-    auto& variable = names[name];
-    // What was checked of the name and has not run, is as if it had not been checked.
-    const auto declared_at = [&](const Variable& v) {
-      return v.span.file == ran->span.file && v.span.begin == ran->span.begin;
-    };
-    const bool same = variable && declared_at(*variable);
-    if (!same && before && declared_at(*before->variable)) {
-      variable = before->variable;
-      variable->value = before->value;
+void NamesBefore::restore() const {
+  auto& names = ev_.root()->names;
+  for (const Before& b : before_) {
+    if (!b.variable) {
+      names.erase(b.name);
+      continue;
     }
-    if (!variable) variable = std::make_shared<Variable>(*ran);
-    variable->kind = ran->kind;
-    variable->span = ran->span;
-    if (is_data(ran->value) || variable->value.kind != ran->value.kind)
-      variable->value = as_checked(checker_, ran->value, variable->value);
+    b.variable->value = b.value;
+    names[b.name] = b.variable;
   }
+  ev_.note_definitions();
+}
+
+const std::shared_ptr<Variable>* NamesBefore::find(std::string_view name, const Value** value) const {
+  const auto b = std::lower_bound(before_.begin(), before_.end(), name,
+                                  [](const Before& x, std::string_view n) { return x.name < n; });
+  if (b == before_.end() || b->name != name || !b->variable) return nullptr;
+  *value = &b->value;
+  return &b->variable;
+}
+
+void learn(Evaluator& checker, const NamesBefore& before, const Evaluator& runner, const NameSet& names) {
+  for (const std::string& name : names) {
+    auto& known = checker.root()->names;
+    const auto ran = runner.root()->names.find(name);
+    if (ran == runner.root()->names.end()) {
+      known.erase(name);
+      continue;
+    }
+    const Variable& now = *ran->second;
+    auto& variable = known[name];
+    // What was checked of the name and has not run, is as if it had not been checked.
+    const auto declared_there = [&](const Variable& v) {
+      return v.span.file == now.span.file && v.span.begin == now.span.begin;
+    };
+    const Value* value = nullptr;
+    const auto* earlier = before.find(name, &value);
+    if (!(variable && declared_there(*variable)) && earlier && declared_there(**earlier)) {
+      variable = *earlier;
+      variable->value = *value;
+    }
+    if (!variable) variable = std::make_shared<Variable>(now);
+    variable->kind = now.kind;
+    variable->span = now.span;
+    if (is_data(now.value) || variable->value.kind != now.value.kind)
+      variable->value = as_checked(checker, now.value, variable->value);
+  }
+  checker.note_definitions();
 }
 
 }  // namespace gk::sema

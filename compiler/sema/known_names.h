@@ -1,35 +1,38 @@
-// What checking knows of the names of a session that somebody types at. Owns a copy of the names as checking
-// saw them. Promises that, whatever becomes of what was checked, checking knows the names that running has,
-// and of what they hold as much as there is to know. Not for programs, which are checked as a whole before
-// they run.
+// What checking knows of the names of a session that somebody types at, and what names held before. Owns
+// copies of what they stood for. Promises that, whatever becomes of what was checked, checking knows the
+// names that running has, and of what they hold as much as there is to know. Not for programs, which are
+// checked as a whole before they run.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/names_in.h"
 
 namespace gk::sema {
 
-class KnownNames {
+/// What names at the top level of `ev` stand for, to have it back. Others are left alone.
+class NamesBefore {
  public:
-  /// The names at the top level of `checker` as they are now.
-  explicit KnownNames(Evaluator& checker);
-  /// What was checked since has not run.
-  void restore();
-  /// What was checked since has run in `runner`, as far as it came.
-  void learn(const Evaluator& runner);
+  NamesBefore(Evaluator& ev, const NameSet& names);
+  void restore() const;
+  /// What `name` stood for; null: nothing.
+  const std::shared_ptr<Variable>* find(std::string_view name, const Value** value) const;
 
  private:
-  struct Known {
+  struct Before {
     std::string name;
-    std::shared_ptr<Variable> variable;
+    std::shared_ptr<Variable> variable;  // null: it stood for nothing
     Value value;
   };
-  Evaluator& checker_;
-  std::vector<Known> before_;
+  Evaluator& ev_;
+  std::vector<Before> before_;  // by name
 };
+
+/// Of `names` checking knows from now on what they stand for in `runner`; `before`: what they were to
+/// checking before it looked at what has run.
+void learn(Evaluator& checker, const NamesBefore& before, const Evaluator& runner, const NameSet& names);
 
 }  // namespace gk::sema

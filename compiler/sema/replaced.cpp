@@ -19,8 +19,9 @@ bool is_of(const Value& v, const Value& earlier) {
                      [&](const Value& i) { return is_of(i, earlier); });
 }
 
-// All names that the work of `s` mentions, those inside of the functions that it calls included.
-NameSet all_names(const Scope& scope, const MadeBy& made, const syntax::Stmt& s) {
+// All names that the work of `s` mentions, those inside of the functions that it calls and the graphs that it
+// is made of included. `made` may be null.
+NameSet all_names(const Scope& scope, const MadeBy* made, const syntax::Stmt& s, bool of_functions) {
   NameSet names;
   names_in(s, names);
   std::vector<std::string> open(names.begin(), names.end());
@@ -29,13 +30,13 @@ NameSet all_names(const Scope& scope, const MadeBy& made, const syntax::Stmt& s)
     open.pop_back();
     NameSet inside;
     const auto v = scope.names.find(name);
-    if (v != scope.names.end() && v->second->value.callable) {
+    if (v != scope.names.end() && v->second->value.callable && of_functions) {
       const Callable& c = *v->second->value.callable;
       if (c.fn) names_in(*c.fn, inside);
       if (c.kernel) names_in(*c.kernel, inside);
       if (c.lambda) names_in(*c.lambda, inside);
-    } else if (v != scope.names.end() && v->second->value.graph) {
-      if (const auto m = made.find(name); m != made.end()) names_in(*m->second, inside);
+    } else if (v != scope.names.end() && v->second->value.graph && made) {
+      if (const auto m = made->find(name); m != made->end()) names_in(*m->second, inside);
     }
     for (const std::string& n : inside)
       if (names.insert(n).second) open.push_back(n);
@@ -44,6 +45,23 @@ NameSet all_names(const Scope& scope, const MadeBy& made, const syntax::Stmt& s)
 }
 
 }  // namespace
+
+NameSet names_of_work(const Scope& names, const syntax::Stmt& s) {
+  NameSet all = all_names(names, nullptr, s, true);
+  for (std::string& name : declared_by(s)) all.insert(std::move(name));
+  return all;
+}
+
+std::vector<std::string> declared_by(const syntax::Stmt& s) {
+  using syntax::StmtKind;
+  if (s.fn) return {s.fn->name};
+  if (s.kernel) return {s.kernel->name};
+  if (s.kind == StmtKind::TypeDef || s.kind == StmtKind::Graph || s.kind == StmtKind::Import) return {s.name};
+  std::vector<std::string> names;
+  if (s.kind == StmtKind::Let)
+    for (const auto& b : s.bindings) names.push_back(b.name);
+  return names;
+}
 
 void note_made(const syntax::Stmt& s, MadeBy& made) {
   if (s.kind == syntax::StmtKind::Graph) made[s.name] = &s;
@@ -55,12 +73,13 @@ void note_made(const syntax::Stmt& s, MadeBy& made) {
 std::vector<std::string> users_of(const Scope& names, const MadeBy& made, std::string_view name,
                                   const Value& earlier, int32_t file) {
   std::vector<std::string> users;
+  const bool definition = earlier.callable || earlier.type_def || earlier.constant;
   for (const auto& [user, v] : names.names) {
     if (user == name) continue;
     bool uses = is_of(v->value, earlier);
     if (v->value.graph)
       if (const auto m = made.find(user); m != made.end() && m->second->span.file != file)
-        uses = all_names(names, made, *m->second).contains(name);
+        uses = all_names(names, &made, *m->second, definition).contains(name);
     if (uses) users.push_back(user);
   }
   return users;

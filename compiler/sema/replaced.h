@@ -8,12 +8,18 @@
 #include <vector>
 
 #include "compiler/sema/evaluator.h"
+#include "compiler/sema/names_in.h"
 
 namespace gk::sema {
 
 /// The statements that gave names at the top level their values, by name.
 using MadeBy = std::map<std::string, const syntax::Stmt*, std::less<>>;
 
+/// The names that work of `s` may read or give values to: those that it mentions, and those inside of the
+/// functions and lambdas that it calls.
+NameSet names_of_work(const Scope& names, const syntax::Stmt& s);
+/// The names that `s` declares.
+std::vector<std::string> declared_by(const syntax::Stmt& s);
 /// Enters what `s` gives values to.
 void note_made(const syntax::Stmt& s, MadeBy& made);
 /// The names that go on with what `name` stood for when it was `earlier`, as `made` tells; `file`: where it

@@ -173,8 +173,11 @@ Result<void> Evaluator::match_dims(const ir::Type& got, const std::vector<syntax
 Result<Value> Evaluator::conform(const Value& v, const TypeExpr& t, const ScopePtr& scope, bool bind,
                                  Span span, const std::string& what) {
   auto mismatch = [&](const std::string& wanted) {
+    const bool earlier = v.kind == VKind::Record && v.items->type && v.items->type->name == wanted;
     return fail(ErrorKind::Type, "E0211",
-                fmt::format("{} is {}, but {} is declared", what, describe(v), wanted), span);
+                fmt::format("{} is {}{}, but {} is declared", what, describe(v),
+                            earlier ? " as it was before" : "", wanted),
+                span);
   };
   if (t.kind == TypeExpr::Kind::Named) {
     if (auto dtype = parse_dtype(t.name)) {

@@ -110,8 +110,9 @@ class Session {
   Status enter(std::string_view name, std::string_view text, bool shows = true);
   /// As enter(), and shows nothing: `result` gets what the compiler made of it.
   Status enter(Emit what, std::string_view name, std::string_view text, std::string& result);
-  /// The type of what the expression `text` would give, "f32[3, 4]"; nothing is run.
-  Status type_of(std::string_view name, std::string_view text, std::string& type);
+  /// The type of what the expression `text` would give, "f32[3, 4]"; nothing is run. Without `tells` mistakes
+  /// in it are not told.
+  Status type_of(std::string_view name, std::string_view text, std::string& type, bool tells = true);
   /// What the program defined, by name.
   std::vector<NameInfo> names() const;
   /// What is known of a name of the program, a builtin or a keyword, as text; with `whole` the definition
@@ -121,7 +122,9 @@ class Session {
   std::vector<std::string> completions(std::string_view text) const;
   /// The nodes of the graph or executable that `name` stands for; E0401 or E0202 where it stands for none.
   Status graph(std::string_view name, std::vector<NodeInfo>& nodes);
-  /// Sets `sync`, `eager` or `nan_check`, as SessionOptions has them, for what is entered next. False: there
+  /// Takes a name away; what it hid is there again. False: there was none.
+  bool forget(std::string_view name);
+  /// Sets `sync` or `eager`, as SessionOptions has them, for what is entered next. False: there
   /// is no such option.
   bool set(std::string_view option, bool on);
   /// The device as it is called, "cuda:0".

@@ -24,7 +24,7 @@ std::string quoted(const std::string& s) {
 void add_labels(const program::Program& p, const std::string& indent, std::vector<std::string>& out) {
   using Kind = program::Step::Kind;
   const auto named = [](std::string_view kind, const std::string& label) {
-    return label.empty() ? std::string(kind) : fmt::format("{} {}", kind, label);
+    return label.empty() || label == kind ? std::string(kind) : fmt::format("{} {}", kind, label);
   };
   for (const program::Step& s : p.steps) {
     if (is_empty(s, p.target(s))) continue;

@@ -104,8 +104,17 @@ TEST_F(ReplTerminal, entries_are_run_and_ctrl_d_ends) {
   enter("1 + 2", "3");
   enter("let x = f32([1, 2])", "");
   enter("x", "f32[2] host\r\n[1. 2.]");
-  type("x +\r");
+  type("\x04");
+  EXPECT_EQ(end(), 0);
+}
+
+TEST_F(ReplTerminal, ctrl_d_gives_up_an_entry_of_several_lines) {
+  open();
+  type("fn f(x) {\r");
   see("... ");
+  type("\x04");
+  see("gk> ");
+  enter("3 + 4", "7");
   type("\x04");
   EXPECT_EQ(end(), 0);
 }
@@ -227,6 +236,15 @@ TEST_F(ReplTerminal, prompts_and_what_was_printed_may_be_pasted) {
   see("gk> ");
   see("a + 2");
   enter("", "22");
+}
+
+TEST_F(ReplTerminal, lines_of_windows_and_tabs_in_texts) {
+  open();
+  type("\x1b[200~let a = 1\r\nfn g(x) {\r\n\tx + a\r\n}\r\n\x1b[201~");
+  see("E0407");
+  see("gk> ");
+  EXPECT_EQ(screen_.find("gk> \r\ngk> "), std::string::npos) << "empty lines between";
+  enter("\"a\tb\"", "\"a\tb\"");
 }
 
 TEST_F(ReplTerminal, a_narrow_window) {

@@ -139,6 +139,27 @@ TEST_F(ReplTranscripts, what_is_unfinished_at_the_end_is_told) {
   EXPECT_NE(r.err.find("error[E01"), std::string::npos) << r.err;
 }
 
+// Entries are not slower for what came before them: ten times as many take about ten times as long.
+TEST_F(ReplTranscripts, many_names_and_long_entries) {
+  std::string names, lines = "if true {\n";
+  for (int i = 0; i < 5000; ++i) {
+    names += "let v" + std::to_string(i) + " = " + std::to_string(i) + "\n";
+    lines += "  let v" + std::to_string(i) + " = \"{\"\n";
+  }
+  EXPECT_EQ(run({"-i"}, names + "v4999\n").out, "4999\n");
+  EXPECT_EQ(run({"-i"}, lines + "}\n6\n").out, "6\n");
+}
+
+TEST_F(ReplTranscripts, what_is_saved_runs) {
+  const Outcome r = run({"-i"},
+                        "pragma default_float f64\nfn f(x) = x\n[0.5] * 2\nlet u = ans * 3\nfn f(x) = x + 1\n"
+                        ":time let t = f(u)\nprint(t)\n:save \"kept.gk\"\n");
+  EXPECT_EQ(r.out.find("as a file"), std::string::npos) << r.out;
+  const Outcome again = run({at("kept.gk")});
+  EXPECT_EQ(again.status, 0) << again.err << slurp(at("kept.gk"));
+  EXPECT_EQ(again.out, "[4.]\n");
+}
+
 TEST_F(ReplTranscripts, no_program_and_no_terminal_is_a_mistake) {
   const Outcome r = run({}, "1\n");
   EXPECT_EQ(r.status, 2);

@@ -38,7 +38,7 @@ NodeInfo node(const char* name, std::vector<int> after) {
 
 TEST(ReplDrawing, a_diamond) {
   EXPECT_EQ(draw("g", {node("a", {}), node("b", {0}), node("c", {0}), node("d", {1, 2, 0})}, 80),
-            "g: 4 nodes, 4 edges\n"
+            "g: 4 nodes, 5 edges, of which 1 follow from the others\n"
             "○ waits for no other, ● for the ends of its rails\n"
             "○  a  kernel k  1.5 KiB  m.gk:1:1\n"
             "├─╮\n"
