@@ -87,6 +87,38 @@ Result<Value> axes(Evaluator& ev, Call& call) {
   return v;
 }
 
+// "a matrix", "an array of rank 2 or more".
+std::string ranks_text(int64_t least, int64_t most) {
+  if (least == most)
+    return least == 1 ? "a vector" : least == 2 ? "a matrix" : fmt::format("an array of rank {}", least);
+  return fmt::format("an array of rank {} or more", least);
+}
+
+Result<Value> of_rank(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
+  const int64_t least = a.value(1).scalar.i, most = a.value(2).scalar.i, rank = x->type.rank();
+  if (rank < least || rank > most)
+    return fail(ErrorKind::Shape, "E0303",
+                fmt::format("{} is needed, not {}", ranks_text(least, most), describe(a.value(0))),
+                call.span);
+  return a.value(0);
+}
+
+Result<Value> place_of_axis(Evaluator&, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown() || !a.value(1).is_scalar() || !a.value(1).known) return Value::unknown_host(DType::I64);
+  GK_TRY(const auto axes, axes_of(a, 0, static_cast<int>(a.value(1).scalar.i)));
+  return Value::host(axes[0]);
+}
+
+Result<Value> is_integer_array(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  GK_TRY(const auto t, dtype_of_one(ev, a));
+  return t ? Value::of_scalar(Scalar::of_bool(!gk::is_float(*t))) : Value::unknown_host(DType::Bool);
+}
+
 Result<Value> same_shape(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown()) return Value::unknown();
@@ -123,6 +155,9 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
      sum_dtype},
     {"_axis", "_axis(x, axis)", "One axis of x, counted from 0; for `_axis` itself the only one.", axis},
     {"_axes", "_axes(x, axis)", "The axes of x, counted from 0, as a list.", axes},
+    {"_of_rank", "_of_rank(x, least, most)", "x, which must be an array of such a rank.", of_rank},
+    {"_place", "_place(axis, rank)", "An axis of an array of that rank, counted from 0.", place_of_axis},
+    {"_is_integer", "_is_integer(x)", "Whether x's elements are integers or bools.", is_integer_array},
     {"_same_shape", "_same_shape(x, y)", "Whether the extents are the same.", same_shape},
     {"_count", "_count(x, axis)", "How many elements of x lie along the axes.", count},
 };
