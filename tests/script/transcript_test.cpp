@@ -1,6 +1,5 @@
 // What the REPL prints, transcript by transcript: in tests/transcripts/*.txt lines with a prompt are typed,
 // the others are what is printed then. On the host and in the interpreter, but for *.host.txt.
-#include <regex>
 #include <set>
 
 #include "tests/script/expectations.h"
@@ -26,6 +25,18 @@ Transcript read(const std::string& text) {
   return t;
 }
 
+// What a transcript of the host prints in the interpreter: arrays are there.
+std::string on_interp(std::string text) {
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  replace("] host\n", "] interp\n");
+  replace("] host  ", "] interp  ");
+  replace("\nhost\n", "\ninterp\n");
+  return text;
+}
+
 class ReplTranscripts : public Gkrun {
  protected:
   // What is printed goes to one stream here, in its order.
@@ -47,9 +58,7 @@ TEST_F(ReplTranscripts, are_as_written) {
     const Transcript t = read(slurp(entry.path()));
     EXPECT_EQ(typed_at("host", t.typed), t.printed);
     if (entry.path().stem().extension() == ".host") continue;
-    const std::string there = std::regex_replace(t.printed, std::regex("\\] host\\b"), "] interp");
-    EXPECT_EQ(typed_at("interp", t.typed),
-              std::regex_replace(there, std::regex("(^|\n)host\n"), "$1interp\n"));
+    EXPECT_EQ(typed_at("interp", t.typed), on_interp(t.printed));
   }
   EXPECT_GE(transcripts, 5);
 }
