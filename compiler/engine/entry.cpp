@@ -21,7 +21,23 @@ namespace {
 constexpr std::string_view kAnswer = "ans";
 constexpr size_t kShortText = 40;
 
-// `let ans = e`, of a statement that is `e`.
+// The value of an `if` with all its arms, as an expression.
+syntax::ExprPtr choice_of(syntax::Stmt& s) {
+  auto e = std::make_unique<syntax::Expr>();
+  e->kind = syntax::ExprKind::If;
+  e->span = s.span;
+  e->lhs = std::move(s.rhs);
+  e->body = std::move(s.body);
+  e->else_body = std::move(s.else_body);
+  if (s.else_if) e->else_if = choice_of(*s.else_if);
+  return e;
+}
+
+bool has_all_arms(const syntax::Stmt& s) {
+  return s.kind == StmtKind::IfStmt && (s.else_body || (s.else_if && has_all_arms(*s.else_if)));
+}
+
+// `let ans = e`, of a statement that gives a value.
 syntax::StmtPtr answer_of(syntax::StmtPtr e) {
   auto let = std::make_unique<syntax::Stmt>();
   let->kind = StmtKind::Let;
@@ -30,7 +46,7 @@ syntax::StmtPtr answer_of(syntax::StmtPtr e) {
   let->bindings.resize(1);
   let->bindings[0].span = let->bindings[0].name_span = e->span;
   let->bindings[0].name = kAnswer;
-  let->bindings[0].init = std::move(e->rhs);
+  let->bindings[0].init = e->kind == StmtKind::IfStmt ? choice_of(*e) : std::move(e->rhs);
   return let;
 }
 
@@ -121,15 +137,18 @@ Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
   sema::NameSet names = {std::string(kAnswer)};
   for (const auto& s : module.stmts) names.merge(sema::names_of_work(*runner->root(), *s));
   const sema::NamesBefore known(*checker, names);
-  const bool is_expression = !module.stmts.empty() && module.stmts.back()->kind == StmtKind::ExprStmt;
-  const bool muted = is_expression && std::exchange(module.stmts.back()->muted, false);
+  const bool is_choice = !module.stmts.empty() && has_all_arms(*module.stmts.back());
+  const bool may_answer =
+      is_choice || (!module.stmts.empty() && module.stmts.back()->kind == StmtKind::ExprStmt);
+  const bool muted = may_answer && std::exchange(module.stmts.back()->muted, false);
   Value last = Value::none();
-  auto errors = checker->run(module, checker->root(), is_expression ? &last : nullptr);
+  auto errors = checker->run(module, checker->root(), may_answer ? &last : nullptr);
   if (!errors.empty()) {
     known.restore();
     return report_all(errors, true);
   }
-  const bool answers = is_expression && last.kind != VKind::None;
+  // What an `if` gives before it has run may be unknown where it gives nothing.
+  const bool answers = may_answer && last.kind != VKind::None && !(is_choice && last.is_unknown());
   if (answers) module.stmts.back() = answer_of(std::move(module.stmts.back()));
   std::vector<std::pair<std::string, Value>> replaced;
   for (const auto& s : module.stmts)
