@@ -64,7 +64,8 @@ class EffectsBase : public sema::Effects {
   virtual int64_t disk_cache_hits() const = 0;
   virtual std::string device_json() const = 0;
   /// What the nodes of a graph or executable do, a line a step. Empty where nobody plans steps.
-  virtual std::vector<std::vector<std::string>> node_steps(const sema::GraphObject& g, bool executable) const {
+  virtual std::vector<std::vector<std::string>> node_steps(const sema::GraphObject& g,
+                                                           bool executable) const {
     (void)g, (void)executable;
     return {};
   }
