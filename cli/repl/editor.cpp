@@ -153,6 +153,8 @@ class Editor : public Reader {
     return Got::Line;
   }
 
+  const std::string* ahead() override { return waiting_.empty() ? nullptr : &waiting_.front(); }
+
   void remember(const std::string& entry) override {
     HistEvent event{};
     if (::history(history_, &event, H_FIRST) >= 0 && entry == event.str) return;

@@ -23,6 +23,8 @@ class Reader {
   virtual ~Reader() = default;
   /// The next line, without its newline. Interrupted: Ctrl-C, and the line is gone.
   virtual Got read(const std::string& prompt, std::string& line) = 0;
+  /// The line that read() will give next, where it is known already; null: nobody knows.
+  virtual const std::string* ahead() { return nullptr; }
   /// An entry of one or more lines that was taken, for the next time.
   virtual void remember(const std::string& entry) = 0;
   virtual std::vector<std::string> history() const = 0;

@@ -132,7 +132,7 @@ void Repl::loop(Reader& reader) {
     }
     if (!options_.interactive) line = std::string(without_prompt(line));
     add(line);
-    if (is_finished()) take(reader, std::exchange(unit_, {}));
+    if (is_finished() && !goes_on(reader)) take(reader, std::exchange(unit_, {}));
   }
   reader_ = nullptr;
 }
@@ -177,6 +177,15 @@ bool Repl::is_finished() const {
   // Lines that document belong to the definition below them.
   if ((counts_ && brackets_ > 0) || is_documentation_) return text.empty();
   return !unfinished(unit_);
+}
+
+// An `else` in the next line belongs to the `if` that ended with this one, where that line is there already.
+bool Repl::goes_on(Reader& reader) const {
+  if (!trimmed(unit_).ends_with('}')) return false;
+  const std::string* next = reader.ahead();
+  if (next == nullptr) return false;
+  const std::string_view line = trimmed(without_prompt(*next));
+  return line == "else" || line.starts_with("else ") || line.starts_with("else{");
 }
 
 void Repl::problem(std::string_view what, std::string_view help) {

@@ -46,6 +46,7 @@ class Repl {
 
   void add(std::string_view line);
   bool is_finished() const;
+  bool goes_on(Reader& reader) const;
   void give_up();
   void take(Reader& reader, const std::string& entry);
   void command(std::string_view line);

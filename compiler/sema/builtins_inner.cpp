@@ -1,4 +1,6 @@
 // What the library in gk (stdlib/) needs of the compiler and programs do not see: names that begin with `_`.
+#include <algorithm>
+
 #include "compiler/sema/axes.h"
 #include "compiler/sema/builtin_args.h"
 
@@ -113,6 +115,35 @@ Result<Value> place_of_axis(Evaluator&, Call& call) {
   return Value::host(axes[0]);
 }
 
+// The extents without the axes that are named, or without all of one element.
+Result<Value> squeezed(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), call.span));
+  const auto& dims = x->type.dims;
+  std::vector<int64_t> gone;
+  if (names_axes(a, 1)) {
+    GK_TRY(gone, axes_of(a, 1, x->type.rank()));
+  }
+  Value v;
+  v.kind = VKind::Tuple;
+  v.items = std::make_shared<Aggregate>();
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const bool named = std::find(gone.begin(), gone.end(), static_cast<int64_t>(i)) != gone.end();
+    if (!dims[i].is_known() && (named || !names_axes(a, 1))) return Value::unknown();
+    if (named && dims[i].value != 1)
+      return fail(
+          ErrorKind::Shape, "E0304",
+          fmt::format("axis {} of {} has {} elements, not one", i, ir::to_string(x->type), dims[i].value),
+          a.span(1));
+    const bool stays = names_axes(a, 1) ? !named : dims[i].value != 1;
+    if (stays)
+      v.items->items.push_back(dims[i].is_known() ? Value::host(dims[i].value)
+                                                  : Value::unknown_host(DType::I64));
+  }
+  return v;
+}
+
 Result<Value> is_integer_array(Evaluator& ev, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   GK_TRY(const auto t, dtype_of_one(ev, a));
@@ -157,6 +188,7 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
     {"_axes", "_axes(x, axis)", "The axes of x, counted from 0, as a list.", axes},
     {"_of_rank", "_of_rank(x, least, most)", "x, which must be an array of such a rank.", of_rank},
     {"_place", "_place(axis, rank)", "An axis of an array of that rank, counted from 0.", place_of_axis},
+    {"_squeezed", "_squeezed(x, axis)", "The extents of x without axes of one element.", squeezed},
     {"_is_integer", "_is_integer(x)", "Whether x's elements are integers or bools.", is_integer_array},
     {"_same_shape", "_same_shape(x, y)", "Whether the extents are the same.", same_shape},
     {"_count", "_count(x, axis)", "How many elements of x lie along the axes.", count},

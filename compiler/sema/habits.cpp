@@ -152,7 +152,7 @@ constexpr std::string_view kNoFft = "gk has no Fourier transforms yet";
 constexpr std::string_view kNoConvolution =
     "gk has no convolution yet: add shifted slices, or write a `kernel`";
 constexpr std::string_view kNoScan =
-    "gk has no product of this kind yet: `var c = copy(x); for i in 1..len(x) { c[i] .= c[i-1] * c[i] }`";
+    "gk has no running extremes yet: `var c = copy(x); for i in 1..len(x) { c[i] .= maximum(c[i-1], c[i]) }`";
 constexpr std::string_view kNoMaskRead =
     "gk has no results yet whose extent depends on values: `where(m, x, 0)` keeps the shape";
 constexpr std::string_view kNoText =
@@ -190,12 +190,13 @@ constexpr Remark kRemarks[] = {
     {"rfft", kNoFft},
     {"irfft", kNoFft},
     {"fft2", kNoFft},
+    {"cummax", kNoScan},
+    {"cummin", kNoScan},
     {"convolve", kNoConvolution},
     {"conv", kNoConvolution},
     {"conv1d", kNoConvolution},
     {"conv2d", kNoConvolution},
     {"correlate", kNoConvolution},
-    {"cumprod", kNoScan},
     {"nonzero", kNoMaskRead},
     {"argwhere", kNoMaskRead},
     {"flatnonzero", kNoMaskRead},
@@ -214,7 +215,6 @@ constexpr Remark kRemarks[] = {
     {"vectorize", "call the function on the array: functions of arrays go element by element"},
     {"vmap", "call the function on the array: functions of arrays go element by element"},
     {"jit", "declare the function `captured fn`"},
-    {"squeeze", "name the shape, as in `reshape(x, 3, 4)`, or index the axis with 0"},
     {"einsum", "say it with `@`, `sum(a * b, axis=0)` and axes added with `new`"},
     {"__syncthreads", "the points of a kernel do not wait for each other: make two kernels of it"},
     {"cudaDeviceSynchronize", "nothing is needed: `print`, `item` and `save` wait for the device"},
