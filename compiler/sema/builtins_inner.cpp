@@ -112,7 +112,36 @@ Result<Value> place_of_axis(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   if (a.unknown() || !a.value(1).is_scalar() || !a.value(1).known) return Value::unknown_host(DType::I64);
   GK_TRY(const auto axes, axes_of(a, 0, static_cast<int>(a.value(1).scalar.i)));
+  if (axes.size() != 1) return fail(ErrorKind::Shape, "E0304", "one axis is needed", a.span(0));
   return Value::host(axes[0]);
+}
+
+Result<Value> of_last(Evaluator& ev, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  if (a.unknown()) return Value::unknown();
+  GK_TRY(auto x, ev.as_array(a.value(0), a.span(0)));
+  const int64_t n = a.value(1).scalar.i;
+  const auto& dims = x->type.dims;
+  if (dims.empty() || (dims.back().is_known() && dims.back().value != n))
+    return fail(ErrorKind::Shape, "E0303",
+                fmt::format("vectors of {} are needed along the last axis, not {}", n, describe(a.value(0))),
+                call.span);
+  return a.value(0);
+}
+
+// A host integer of at least so much.
+Result<Value> integer(Evaluator&, Call& call) {
+  GK_TRY(auto a, BuiltinArgs::match(call));
+  const Value& v = a.value(0);
+  if (v.is_unknown()) return v;
+  const std::string what = fmt::format("`{}`", a.value(1).text);
+  if (!v.is_scalar() || !is_integer(v.scalar.dtype))
+    return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
+                call.span);
+  if (v.known && v.scalar.i < a.value(2).scalar.i)
+    return fail(ErrorKind::Shape, "E0303",
+                fmt::format("{} is {}; {} is the least", what, v.scalar.i, a.value(2).scalar.i), call.span);
+  return v;
 }
 
 // The extents without the axes that are named, or without all of one element.
@@ -188,6 +217,8 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
     {"_axes", "_axes(x, axis)", "The axes of x, counted from 0, as a list.", axes},
     {"_of_rank", "_of_rank(x, least, most)", "x, which must be an array of such a rank.", of_rank},
     {"_place", "_place(axis, rank)", "An axis of an array of that rank, counted from 0.", place_of_axis},
+    {"_of_last", "_of_last(x, n)", "x, whose last axis must have n elements.", of_last},
+    {"_integer", "_integer(n, what, least)", "n, which must be a host integer of at least `least`.", integer},
     {"_squeezed", "_squeezed(x, axis)", "The extents of x without axes of one element.", squeezed},
     {"_is_integer", "_is_integer(x)", "Whether x's elements are integers or bools.", is_integer_array},
     {"_same_shape", "_same_shape(x, y)", "Whether the extents are the same.", same_shape},

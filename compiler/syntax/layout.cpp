@@ -246,6 +246,10 @@ class Layout {
 
   // ---- words -------------------------------------------------------------------------------------
 
+  /// What a name follows that is declared: `var` is none, and is told to be a keyword.
+  static bool is_declaration(int before) {
+    return before == L::LET || before == L::VAR || before == L::CONST;
+  }
   /// Whether a `var` declares: it does not where it is called, as in `var(x)`. `var (a, b) = …` would.
   bool declares(size_t at) const {
     if (raw_at(at + 1).type != L::LPAREN) return true;
@@ -276,7 +280,7 @@ class Layout {
       case L::BENCH: keyword = start && (next == L::STRING || next == L::LBRACE); break;
       case L::AFTER: keyword = last() == L::IDENT && last(1) == L::NODE; break;
       case L::OVER: keyword = last() == L::RPAREN && frames_.back().head == L::KERNEL; break;
-      case L::VAR: keyword = at_statement_start() ? declares(at_) : raw_at(at_ + 1).type != L::LPAREN; break;
+      case L::VAR: keyword = at_statement_start() ? declares(at_) : is_declaration(last()); break;
       case L::AS: keyword = last() == L::STRING && last(1) == L::IMPORT; break;
       default: return t.type;
     }
