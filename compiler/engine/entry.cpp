@@ -110,9 +110,25 @@ Status Session::Impl::show_answer(const syntax::Stmt& s) {
   return Status::Ok;
 }
 
+Status Session::Impl::keep_answer(const Value& v, Span span) {
+  const auto bind = [&]() -> Result<void> {
+    GK_TRY(auto value, runner->settled(v, span));
+    GK_TRY(value, runner->bind_value(value, span));
+    auto var = std::make_shared<sema::Variable>();
+    var->value = std::move(value);
+    var->span = span;
+    sema::name_arrays(var->value, std::string(kAnswer));
+    runner->root()->names[std::string(kAnswer)] = std::move(var);
+    return runner->flush(span);
+  };
+  const auto bound = bind();
+  return bound ? settle() : report(bound.error(), false);
+}
+
 // Statement by statement, each waited for: a fault of the device is that of its statement, and what this gave
 // to names is taken back where it was told at its end.
-Status Session::Impl::run_statements(syntax::Module& module) {
+// `last`, where it is not null, is given the value of the last one.
+Status Session::Impl::run_statements(syntax::Module& module, Value* last) {
   runner->satisfied.insert(checker->satisfied.begin(), checker->satisfied.end());
   runner->declare_functions(module, runner->root());
   syntax::Module one;
@@ -121,7 +137,7 @@ Status Session::Impl::run_statements(syntax::Module& module) {
     sema::NamesBefore before(*runner, sema::names_of_work(*runner->root(), *s));
     one.stmts.clear();
     one.stmts.push_back(std::move(s));
-    const auto errors = runner->run(one, runner->root());
+    const auto errors = runner->run(one, runner->root(), &s == &module.stmts.back() ? last : nullptr);
     s = std::move(one.stmts.back());
     // What was done up to there stays, as the turns of a loop before it was interrupted.
     if (!errors.empty()) return report_all(errors, false);
@@ -147,8 +163,9 @@ Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
     known.restore();
     return report_all(errors, true);
   }
-  // What an `if` gives before it has run may be unknown where it gives nothing.
-  const bool answers = may_answer && last.kind != VKind::None && !(is_choice && last.is_unknown());
+  // What is unknown before it has run may turn out to be nothing.
+  const bool asks = may_answer && last.is_unknown();
+  bool answers = may_answer && last.kind != VKind::None && !asks;
   if (answers) module.stmts.back() = answer_of(std::move(module.stmts.back()));
   std::vector<std::pair<std::string, Value>> replaced;
   for (const auto& s : module.stmts)
@@ -156,7 +173,12 @@ Status Session::Impl::run_entry(syntax::Module& module, bool shows) {
       if (const auto v = runner->root()->names.find(name);
           name != kAnswer && v != runner->root()->names.end())
         replaced.emplace_back(name, v->second->value);
-  Status status = run_statements(module);
+  Value made = Value::none();
+  Status status = run_statements(module, asks ? &made : nullptr);
+  if (status == Status::Ok && made.kind != VKind::None) {
+    status = keep_answer(made, module.stmts.back()->span);
+    answers = status == Status::Ok;
+  }
   sema::learn(*checker, known, *runner, names);
   for (const auto& s : module.stmts) sema::note_made(*s, made_by);
   tell_users(replaced, module.span.file);

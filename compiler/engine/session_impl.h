@@ -56,7 +56,9 @@ struct Session::Impl {
   /// One entry of who types; `shows`: the value of its last expression.
   Status enter(std::string_view name, std::string_view text, bool shows);
   Status run_entry(syntax::Module& module, bool shows);
-  Status run_statements(syntax::Module& module);
+  Status run_statements(syntax::Module& module, sema::Value* last);
+  /// What an entry gave is `ans`.
+  Status keep_answer(const sema::Value& v, Span span);
   Status show_answer(const syntax::Stmt& s);
   void tell_users(const std::vector<std::pair<std::string, sema::Value>>& replaced, int32_t file);
   /// Runs `body`; `result` gets what the compiler made meanwhile.

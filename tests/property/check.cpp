@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <regex>
+#include <sstream>
 
 #include "compiler/formats/npy.h"
 #include "gk/gk.h"
@@ -125,8 +126,23 @@ std::string refusal(const std::string& errors) {
 struct Bench::Way {
   std::string name, device, folder, cache;
   bool captures = true, fuse_off = false, step_by_step = false;
+  bool typed = false;  // entry by entry, as in the REPL
   std::unique_ptr<Session> session;
   std::string out, err;
+
+  // What is checked of an entry knows what the entries before it became.
+  Status type(const std::string& text) {
+    std::istringstream lines(text);
+    std::string entry;
+    for (std::string line; std::getline(lines, line);) {
+      entry += line + "\n";
+      if (unfinished(entry)) continue;
+      const Status status = session->enter("entry", entry, false);
+      if (status != Status::Ok) return status;
+      entry.clear();
+    }
+    return Status::Ok;
+  }
 
   Run run(const Program& p) {
     // Each program gets a session of its own: a seed is then enough to see it
@@ -148,7 +164,7 @@ struct Bench::Way {
     std::error_code ignored;
     fs::remove(folder + "/out.npz", ignored);
     Run r;
-    r.status = session->run("generated.gk", to_text(p, style));
+    r.status = typed ? type(to_text(p, style)) : session->run("generated.gk", to_text(p, style));
     session.reset();
     r.errors = err;
     r.printed = out;
@@ -179,6 +195,8 @@ Bench::Bench(std::string device, std::string folder)
   way("interp", "interp", true, false, false);
   way("eager", device_, false, false, true);
   way("unfused", device_, true, true, false);
+  way("typed", device_, true, false, false);
+  ways_.back()->typed = true;
 }
 
 Bench::~Bench() = default;
@@ -188,8 +206,10 @@ std::optional<Failure> Bench::check(const Program& p, bool all_ways) {
   std::optional<Run> first;
   for (const auto& w : ways_) {
     if (w->fuse_off && updates_nodes(p.body)) continue;  // a node of several kernels is not retargeted
-    if (!all_ways && (w->name == "eager" ? p.seed % 2 != 0 : w->name == "unfused" && p.seed % 2 != 1))
-      continue;
+    const bool chosen = w->typed          ? p.seed % 4 == 1
+                        : w->step_by_step ? p.seed % 2 == 0
+                                          : !w->fuse_off || p.seed % 2 == 1;
+    if (!all_ways && !chosen) continue;
     if (on_way) on_way(w->name);
     const Run r = w->run(p);
     if (r.status != Status::Ok)
