@@ -129,7 +129,7 @@ Result<Value> of_last(Evaluator& ev, Call& call) {
   return a.value(0);
 }
 
-// A host integer of at least so much.
+// A host integer, of at least so much where that is said.
 Result<Value> integer(Evaluator&, Call& call) {
   GK_TRY(auto a, BuiltinArgs::match(call));
   const Value& v = a.value(0);
@@ -138,7 +138,7 @@ Result<Value> integer(Evaluator&, Call& call) {
   if (!v.is_scalar() || !is_integer(v.scalar.dtype))
     return fail(ErrorKind::Type, "E0212", fmt::format("{} is a host integer, not {}", what, describe(v)),
                 call.span);
-  if (v.known && v.scalar.i < a.value(2).scalar.i)
+  if (a.has(2) && v.known && v.scalar.i < a.value(2).scalar.i)
     return fail(ErrorKind::Shape, "E0303",
                 fmt::format("{} is {}; {} is the least", what, v.scalar.i, a.value(2).scalar.i), call.span);
   return v;
@@ -218,7 +218,8 @@ const std::vector<BuiltinInfo> kInnerBuiltins = {
     {"_of_rank", "_of_rank(x, least, most)", "x, which must be an array of such a rank.", of_rank},
     {"_place", "_place(axis, rank)", "An axis of an array of that rank, counted from 0.", place_of_axis},
     {"_of_last", "_of_last(x, n)", "x, whose last axis must have n elements.", of_last},
-    {"_integer", "_integer(n, what, least)", "n, which must be a host integer of at least `least`.", integer},
+    {"_integer", "_integer(n, what, least?)", "n, which must be a host integer of at least `least`.",
+     integer},
     {"_squeezed", "_squeezed(x, axis)", "The extents of x without axes of one element.", squeezed},
     {"_is_integer", "_is_integer(x)", "Whether x's elements are integers or bools.", is_integer_array},
     {"_same_shape", "_same_shape(x, y)", "Whether the extents are the same.", same_shape},
