@@ -74,11 +74,11 @@ std::string in_one_line(sema::Effects& effects, const Value& v) {
   return sema::kind_of(v);
 }
 
+int64_t bytes_of(const ir::Type& t) { return num_elements(t.shape()).value_or(0) * size_bytes(t.dtype); }
+
 int64_t bytes_of(const Value& v) {
   int64_t bytes = 0;
-  sema::for_each_array(v, [&](const sema::ArrayPtr& a) {
-    bytes += num_elements(a->type.shape()).value_or(0) * size_bytes(a->type.dtype);
-  });
+  sema::for_each_array(v, [&](const sema::ArrayPtr& a) { bytes += bytes_of(a->type); });
   return bytes;
 }
 
@@ -98,14 +98,17 @@ void Session::Impl::tell_users(const std::vector<std::pair<std::string, Value>>&
   }
 }
 
+std::string Session::Impl::device_id() const {
+  return effects ? nlohmann::json::parse(effects->device_json()).value("id", "") : std::string();
+}
+
 Status Session::Impl::show_answer(const syntax::Stmt& s) {
   const auto it = runner->root()->names.find(kAnswer);
   if (it == runner->root()->names.end()) return Status::Ok;
   const Value& v = it->second->value;
   auto text = sema::shown(*runner, v, s.span);
   if (!text) return report(text.error(), false);
-  const std::string id = nlohmann::json::parse(effects->device_json()).value("id", "");
-  const std::string header = sema::header(v, id);
+  const std::string header = sema::header(v, device_id());
   out(header.empty() ? *text + "\n" : fmt::format("{}\n{}\n", header, *text));
   return Status::Ok;
 }
@@ -126,8 +129,8 @@ Status Session::Impl::keep_answer(const Value& v, Span span) {
 }
 
 // Statement by statement, each waited for: a fault of the device is that of its statement, and what this gave
-// to names is taken back where it was told at its end.
-// `last`, where it is not null, is given the value of the last one.
+// to names is taken back where it was told at its end. `last`, where it is not null, is given the value of
+// the last one.
 Status Session::Impl::run_statements(syntax::Module& module, Value* last) {
   runner->satisfied.insert(checker->satisfied.begin(), checker->satisfied.end());
   runner->declare_functions(module, runner->root());
@@ -251,8 +254,9 @@ Status Session::type_of(std::string_view name, std::string_view text, std::strin
 std::vector<NameInfo> Session::names() const {
   std::vector<NameInfo> names;
   if (impl_->opened != Status::Ok) return names;
+  const std::string device = impl_->device_id();
   for (const auto& [name, v] : impl_->runner->root()->names) {
-    const std::string header = sema::header(v->value, device());
+    const std::string header = sema::header(v->value, device);
     const bool function = v->value.callable != nullptr;
     names.push_back({name, std::string(kind_name(*v)),
                      function         ? sema::signature(impl_->sources, *v->value.callable)
@@ -289,8 +293,7 @@ Status Session::graph(std::string_view name, std::vector<NodeInfo>& nodes) {
     NodeInfo info{n.name, impl_->sources.where(n.span), {}, n.after, 0};
     if (i < steps.size()) info.steps = steps[i];
     for (const auto* list : {&n.reads, &n.writes})
-      for (const auto& s : *list)
-        info.bytes += num_elements(s->type.shape()).value_or(0) * size_bytes(s->type.dtype);
+      for (const auto& s : *list) info.bytes += bytes_of(s->type);
     nodes.push_back(std::move(info));
   }
   return Status::Ok;
@@ -308,10 +311,7 @@ bool Session::set(std::string_view option, bool on) {
   return true;
 }
 
-std::string Session::device() const {
-  return impl_->effects ? nlohmann::json::parse(impl_->effects->device_json()).value("id", "")
-                        : std::string();
-}
+std::string Session::device() const { return impl_->device_id(); }
 
 std::string state_folder() { return options().state_dir; }
 bool unfinished(std::string_view text) { return syntax::is_incomplete(text); }

@@ -60,6 +60,7 @@ struct Session::Impl {
   /// What an entry gave is `ans`.
   Status keep_answer(const sema::Value& v, Span span);
   Status show_answer(const syntax::Stmt& s);
+  std::string device_id() const;  // "cuda:0"
   void tell_users(const std::vector<std::pair<std::string, sema::Value>>& replaced, int32_t file);
   /// Runs `body`; `result` gets what the compiler made meanwhile.
   Status emitted(Emit what, std::string& result, const std::function<Status()>& body);
