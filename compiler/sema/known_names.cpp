@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/sema/replaced.h"
+
 namespace gk::sema {
 
 namespace {
 
 bool is_data(const Value& v) {
   return v.is_scalar() || v.is_array() || v.kind == VKind::String || v.is_aggregate();
-}
-
-// Which definition a name stands for; null where it stands for none.
-const void* definition_of(const Value& v) {
-  if (v.callable && v.callable->fn) return v.callable->fn.get();
-  if (v.callable && v.callable->kernel) return v.callable->kernel.get();
-  if (v.callable) return v.callable->lambda;
-  return v.type_def ? v.type_def->body : nullptr;
 }
 
 // What running holds, as checking holds it. `checked`: what checking thought; types of records are its own.

@@ -9,10 +9,8 @@ namespace gk::sema {
 namespace {
 
 bool is_of(const Value& v, const Value& earlier) {
-  if (v.callable && earlier.callable)
-    return v.callable == earlier.callable || (v.callable->fn && v.callable->fn == earlier.callable->fn) ||
-           (v.callable->kernel && v.callable->kernel == earlier.callable->kernel);
-  if (v.type_def) return v.type_def == earlier.type_def;
+  const void* definition = definition_of(earlier);
+  if (definition != nullptr && definition_of(v) == definition) return true;
   if (!v.is_aggregate()) return false;
   if (v.items->type && v.items->type == earlier.type_def) return true;
   return std::any_of(v.items->items.begin(), v.items->items.end(),
@@ -46,6 +44,13 @@ NameSet all_names(const Scope& scope, const MadeBy* made, const syntax::Stmt& s,
 
 }  // namespace
 
+const void* definition_of(const Value& v) {
+  if (v.callable && v.callable->fn) return v.callable->fn.get();
+  if (v.callable && v.callable->kernel) return v.callable->kernel.get();
+  if (v.callable) return v.callable->lambda;
+  return v.type_def ? v.type_def->body : nullptr;
+}
+
 NameSet names_of_work(const Scope& names, const syntax::Stmt& s) {
   NameSet all = all_names(names, nullptr, s, true);
   for (std::string& name : declared_by(s)) all.insert(std::move(name));
@@ -64,9 +69,7 @@ std::vector<std::string> declared_by(const syntax::Stmt& s) {
 }
 
 void note_made(const syntax::Stmt& s, MadeBy& made) {
-  if (s.kind == syntax::StmtKind::Graph) made[s.name] = &s;
-  if (s.kind == syntax::StmtKind::Let)
-    for (const auto& b : s.bindings) made[b.name] = &s;
+  for (std::string& name : declared_by(s)) made[std::move(name)] = &s;
   if (s.kind == syntax::StmtKind::Assign && s.lhs->kind == syntax::ExprKind::Name) made[s.lhs->text] = &s;
 }
 

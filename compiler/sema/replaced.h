@@ -15,6 +15,9 @@ namespace gk::sema {
 /// The statements that gave names at the top level their values, by name.
 using MadeBy = std::map<std::string, const syntax::Stmt*, std::less<>>;
 
+/// The definition of the function, kernel or type that `v` is, the same while checking and running; null: it
+/// is none.
+const void* definition_of(const Value& v);
 /// The names that work of `s` may read or give values to: those that it mentions, and those inside of the
 /// functions and lambdas that it calls.
 NameSet names_of_work(const Scope& names, const syntax::Stmt& s);
